@@ -32,7 +32,8 @@ def call_directly(tree: SourceTree, call: ast.Call) -> list[Change]:
     keywords = [one for one in call.keywords if one.arg is None or one.arg not in OPTIONS]
     start, end = outer_bounds(tree, call.args[0])
     function = fitted(tree.text[start:end], Level.PRIMARY)
-    rest = [tree.source(one) for one in (*call.args[1:], *keywords)]
+    given: list[ast.expr | ast.keyword] = [*call.args[1:], *keywords]
+    rest = [tree.source(one) for one in given]
     return [Change(tree.start(call), tree.end(call), f"{function}({', '.join(rest)})")]
 
 

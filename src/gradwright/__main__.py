@@ -1,0 +1,8 @@
+"""`python -m gradwright` is the command `gradwright`."""
+
+import sys
+
+from gradwright.doctor.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""A collection that holds tensors of this step and of steps gone by."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+
+from gradwright.doctor.crash import Crash
+from gradwright.doctor.evidence.holders import Holder
+from gradwright.doctor.evidence.reuse import Reuse
+from gradwright.doctor.evidence.second_backward import second_backward
+from gradwright.doctor.journal import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The collection, and how much of it is old."""
+
+    reuse: Reuse
+    holder: Holder
+    name: str
+    old: int
+    total: int
+    added: Site | None  # the line that made the old tensor
+    read: Site | None  # the line that reads the collection
+
+
+def find_collected(crash: Crash) -> Collected | None:
+    """The facts, if the tensor that was used again lies in such a collection."""
+    facts = crash.once(second_backward)
+    if facts is None:
+        return None
+    reuse, origin = facts
+    age = reuse.freed_by.node
+    for holder in origin.holders:
+        if holder.kind != "item" or isinstance(holder.container, tuple):
+            continue
+        numbers = [t.grad_fn._sequence_nr() for t in tensors_in(holder.container) if t.grad_fn]
+        old = sum(number < age for number in numbers)
+        if old and old < len(numbers):
+            name = holder.container_path
+            return Collected(reuse, holder, name, old, len(numbers), origin.built, origin.reused)
+    return None
+
+
+def tensors_in(container: object) -> Iterator[torch.Tensor]:
+    """The tensors of a collection, one level of nesting deep."""
+    values = container.values() if isinstance(container, Mapping) else container
+    if not isinstance(values, list | tuple | deque | set) and not isinstance(container, Mapping):
+        return
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from (item for item in value if isinstance(item, torch.Tensor))

@@ -1,0 +1,204 @@
+"""The name and the birth line of a tensor that outlived its graph."""
+
+import ast
+import sys
+from dataclasses import dataclass
+
+import torch
+from torch.autograd.graph import Node
+
+from gradwright.doctor.crash import Crash
+from gradwright.doctor.evidence.holders import Holder, find_holders
+from gradwright.doctor.journal import Site
+from gradwright.doctor.syntax.names import assigned_names, dotted, reads_in
+from gradwright.doctor.syntax.tree import SourceTree, tree_of
+from gradwright.doctor.syntax.where import statement_at
+
+_ADDING = {"append", "appendleft", "add", "extend", "insert", "setdefault", "update"}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a graph node's tensor was stored, and under which name it was read again."""
+
+    name: str  # the user's word for it; empty if nobody's
+    built: Site | None
+    reused: Site | None
+    holder: Holder | None  # who keeps it, or keeps what has taken its place since
+    holders: tuple[Holder, ...]
+    look: Site | None = None  # the line to look at, where that is not the birth line
+
+    @property
+    def said(self) -> str:
+        """The name in backticks, or plain words."""
+        return f"`{self.name}`" if self.name else "an earlier result"
+
+    @property
+    def direct(self) -> bool:
+        """Whether the line that built the tensor assigns it, as it is, to the name."""
+        found = statement_of_site(self.built)
+        if found is None or not self.name:
+            return False
+        names = [_last(name) for name in assigned_names(found[1])]
+        plain = self.holder is None or self.holder.kind != "item"
+        return plain and names == [_last(self.name)]
+
+
+def find_origin(crash: Crash, carried: Node, consumer: Node | None) -> Origin:
+    """Ask the user's variables first; where the tensor is gone from them, ask the source."""
+    holders = tuple(find_holders(crash, lambda tensor: tensor.grad_fn is carried))
+    built = crash.journal.stack_of_node(carried._sequence_nr())
+    reused = crash.journal.stack_of_node(consumer._sequence_nr()) if consumer is not None else ()
+    if holders:
+        return _held(holders, built, reused)
+    for new in reused:
+        for old in built:
+            names = _handed_over(old, new)
+            if names:
+                return Origin(names[0], old, new, None, ())
+    heirs = tuple(find_holders(crash, lambda tensor: _took_its_place(crash, tensor, carried)))
+    if heirs:
+        return _held(heirs, built, reused)
+    for new in reused:
+        names = _handed_over(new, new)
+        if names:
+            return Origin(names[0], _first(built), new, None, (), look=new)
+    return Origin("", _first(built), _first(reused), None, ())
+
+
+def _held(holders: tuple[Holder, ...], built: tuple[Site, ...], reused: tuple[Site, ...]) -> Origin:
+    holder = holders[0]
+    name = holder.path
+    if holder.kind == "item" and not isinstance(holder.container, dict):
+        name = holder.variable
+    return Origin(name, _stored_at(built, holder), _read_at(reused, holder), holder, holders)
+
+
+def _took_its_place(crash: Crash, tensor: torch.Tensor, carried: Node) -> bool:
+    """Whether a tensor is a later product of the same line and operation."""
+    node = tensor.grad_fn
+    if node is None or node.name() != carried.name():
+        return False
+    place_of = crash.journal.main.place_of
+    return place_of(node._sequence_nr()) == place_of(carried._sequence_nr())
+
+
+def _first(stack: tuple[Site, ...]) -> Site | None:
+    """The innermost site whose source can be shown."""
+    shown = (site for site in stack if tree_of(site.file) is not None)
+    return next(shown, stack[0] if stack else None)
+
+
+def _stored_at(stack: tuple[Site, ...], holder: Holder) -> Site | None:
+    """The line that put the tensor where it is kept."""
+    if holder.kind == "item" and not isinstance(holder.container, tuple):
+        stored = storing_line(stack, holder)
+        if stored is not None:
+            return stored
+    if holder.attribute:
+        for site in stack:
+            statement = _statement(site)
+            if statement is not None and any(
+                name.rpartition(".")[2] == holder.attribute for name in assigned_names(statement)
+            ):
+                return site
+        return _first(stack)
+    for site in stack:
+        if site.code is holder.frame.code:
+            return site
+    return _first(stack)
+
+
+def storing_line(stack: tuple[Site, ...], holder: Holder) -> Site | None:
+    """The one line that adds to the collection: `keys.append(key)`, `bank[i] = key`."""
+    kind = sys.modules.get(type(holder.owner).__module__) if holder.attribute else None
+    file = getattr(kind, "__file__", None) or holder.frame.file
+    tree = tree_of(file)
+    if tree is None:
+        return None
+    name = holder.attribute or holder.root
+    lines = {
+        node.lineno
+        for node in ast.walk(tree.root)
+        if isinstance(node, ast.Call | ast.Assign) and _adds_to(node, name)
+    }
+    if len(lines) != 1:
+        return None
+    code = stack[0].code if stack else holder.frame.code
+    return Site(file, lines.pop(), "", code)
+
+
+def _adds_to(node: ast.Call | ast.Assign, name: str) -> bool:
+    if isinstance(node, ast.Call):
+        function = node.func
+        adds = isinstance(function, ast.Attribute) and function.attr in _ADDING
+        return adds and _last(dotted(function.value)) == name  # type: ignore[union-attr]
+    targets = (target for target in node.targets if isinstance(target, ast.Subscript))
+    return any(_last(dotted(target.value)) == name for target in targets)
+
+
+def _last(name: str | None) -> str:
+    return (name or "").rpartition(".")[2]
+
+
+def _read_at(stack: tuple[Site, ...], holder: Holder) -> Site | None:
+    """The line that read it again, in the function that knows its name if there is one."""
+    for site in stack:
+        statement = _statement(site)
+        reads = reads_in(statement) if statement is not None else set()
+        if holder.attribute:
+            if any(name.rpartition(".")[2] == holder.attribute for name in reads):
+                return site
+        elif site.code is holder.frame.code:
+            return site
+    return _first(stack)
+
+
+def _handed_over(old: Site, new: Site) -> list[str]:
+    """Names that the old line assigns and the new line of the same function reads.
+
+    `hidden` and `state.hidden` count as one: a field travels under its last name.
+    """
+    if old.code is not new.code:
+        return []
+    before, after = _statement(old), _statement(new)
+    if before is None or after is None:
+        return []
+    assigned, reads = assigned_names(before), reads_in(after)
+    exact = [name for name in assigned if name in reads]
+    last = {name.rpartition(".")[2] for name in assigned}
+    return exact or sorted(name for name in reads if name.rpartition(".")[2] in last)
+
+
+def _statement(site: Site) -> ast.stmt | None:
+    tree = tree_of(site.file)
+    return statement_at(tree, site.line) if tree is not None else None
+
+
+def statement_of_site(site: Site | None) -> tuple[SourceTree, ast.stmt] | None:
+    """The parsed file and the statement at a site."""
+    tree = tree_of(site.file) if site is not None else None
+    if tree is None or site is None:
+        return None
+    statement = statement_at(tree, site.line)
+    return None if statement is None else (tree, statement)
+
+
+def value_of(name: str, crash: Crash, file: str) -> object:
+    """The value of a dotted name in the innermost function of `file` that knows its first part."""
+    first, *rest = name.split(".")
+    missing = object()
+    for frame in reversed(crash.user_frames):
+        value = frame.frame.f_locals.get(first, missing)
+        if value is missing or frame.file != file:
+            continue
+        for part in rest:
+            if isinstance(value, torch.nn.Module) and part in value._modules:
+                value = value._modules[part]
+            else:
+                value = vars(value).get(part, missing) if hasattr(value, "__dict__") else missing
+            if value is missing:
+                break
+        if value is not missing:
+            return value
+    return None

@@ -1,0 +1,27 @@
+"""The objects whose class keeps a state."""
+
+from gradwright.doctor.crash import Crash
+from gradwright.doctor.evidence.origin import Origin, statement_of_site
+from gradwright.doctor.evidence.trained import modules_in_sight
+from gradwright.doctor.syntax.where import class_at
+
+
+def owners_of(crash: Crash, origin: Origin) -> list[tuple[str, object]]:
+    """Objects in sight whose class is the one around the line that reads the state."""
+    found = statement_of_site(origin.reused or origin.built)
+    site = origin.reused or origin.built
+    if found is None or site is None:
+        return []
+    class_node = class_at(found[0], site.line)
+    if class_node is None:
+        return []
+    result: list[tuple[str, object]] = []
+    for root, module in modules_in_sight(crash):
+        for name, child in module.named_modules():
+            if type(child).__name__ == class_node.name:
+                result.append((".".join(part for part in (root, name) if part), child))
+    for frame in reversed(crash.user_frames):
+        for name, value in frame.frame.f_locals.items():
+            if type(value).__name__ == class_node.name and name != "self":
+                result.append((name, value))
+    return result

@@ -1,0 +1,76 @@
+"""`gradwright doctor`: run the program, say what was found, and end as it would have ended."""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from gradwright.diagnostic import Report
+from gradwright.doctor.delivery import Place, deliver
+from gradwright.doctor.observation import Observation
+from gradwright.doctor.options import Options
+from gradwright.doctor.output import check_writable, rank_file, say
+from gradwright.doctor.run import End, run_program, show_traceback
+from gradwright.doctor.script import home_of
+
+EXPLAINED = 1
+FAILED = 2
+
+
+def examine(options: Options) -> int:
+    """Run the program and report on it; returns the exit status.
+
+    Raises:
+        ProgramError: the program cannot be started.
+        OutputError: the file for the report cannot be written.
+        SystemExit: the program's own, when nothing was found.
+        KeyboardInterrupt: the program's own.
+    """
+    place = _here(options)
+    if place.file is not None:
+        check_writable(place.file)
+    observation = Observation(home_of(options.program[0], options.module), options.steps)
+    end = run_program(options, observation)
+    if end.raised:
+        show_traceback(end)
+    if os.getpid() != place.process:  # a forked child that ran on to the end of the script
+        return _leave(end, 1 if end.raised else 0)
+    script = options.program[0] if end.program is None else end.program.file
+    report = _without(options.ignore, observation.report(end.exception, script))
+    delivered = deliver(report, end, place, watched=not observation.failed)
+    return _leave(end, exit_status(report, end.raised, options.strict) or delivered)
+
+
+def exit_status(report: Report, raised: bool, strict: bool) -> int:
+    """The status of a run: 0 when nothing was found, whatever the program's own status is."""
+    problems = ("error", "warning") if strict else ("error",)
+    if any(diagnostic.severity in problems for diagnostic in report.diagnostics):
+        return EXPLAINED
+    return FAILED if raised else 0
+
+
+def _here(options: Options) -> Place:
+    rank = os.environ.get("RANK", "")  # set by torchrun and its like
+    number = int(rank) if rank.isdigit() else 0
+    cwd = Path.cwd()
+    file = options.json and rank_file(cwd / options.json, number)
+    return Place(os.getpid(), cwd, sys.stderr, number, file, options.format)
+
+
+def _without(ignored: tuple[str, ...], report: Report) -> Report:
+    kept = (each for each in report.diagnostics if not each.code.startswith(ignored))
+    return replace(report, diagnostics=tuple(kept))
+
+
+def _leave(end: End, status: int) -> int:
+    """End as the program would have, unless something was found."""
+    exception = end.exception
+    if isinstance(exception, KeyboardInterrupt):
+        sys.excepthook = lambda *_: None  # its traceback has been shown
+        raise exception
+    if isinstance(exception, SystemExit):
+        if status == 0:
+            raise exception
+        if isinstance(exception.code, str):
+            say(exception.code)
+    return status

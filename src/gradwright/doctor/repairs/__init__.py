@@ -1,0 +1,1 @@
+"""From evidence to fixes: which rewrite of the user's source removes the cause."""

@@ -1,0 +1,126 @@
+"""Fixes for a tensor that was built once and is walked by every backward."""
+
+import ast
+from collections.abc import Iterator
+
+import torch
+
+from gradwright.diagnostic import Edit, Fix
+from gradwright.doctor.crash import Crash
+from gradwright.doctor.evidence.origin import Origin, statement_of_site, value_of
+from gradwright.doctor.evidence.reuse import Reuse
+from gradwright.doctor.journal import Site
+from gradwright.doctor.repairs.attributes import as_property, fixes_for_attribute
+from gradwright.doctor.repairs.cached import cached_block_moved, uncached
+from gradwright.doctor.syntax.expressions import wrap_value
+from gradwright.doctor.syntax.loops import inline_into_use
+from gradwright.doctor.syntax.moves import move_into_body
+from gradwright.doctor.syntax.names import assigned_names, dotted
+from gradwright.doctor.syntax.tree import SourceTree, tree_of
+from gradwright.doctor.syntax.where import (
+    Function,
+    Loop,
+    function_at,
+    loops_around,
+    statement_at,
+)
+
+Edits = tuple[Edit, ...]
+
+
+def fixes_for_built_once(crash: Crash, reuse: Reuse, origin: Origin) -> tuple[Fix, ...]:
+    """The first fix that can be written, then what to do if the tensor is not meant to train."""
+    found: list[Fix] = []
+    for title, edits in _rebuilding(crash, reuse, origin):
+        if edits is not None:
+            found.append(Fix(title, edits))
+            break
+    detached = _detached(origin)
+    if detached is not None:
+        found.append(Fix(f"keep {origin.said} fixed, if it is not meant to train", detached))
+    return tuple(found)
+
+
+def _rebuilding(crash: Crash, reuse: Reuse, origin: Origin) -> Iterator[tuple[str, Edits | None]]:
+    """Ways to build the tensor for each backward, the most fitting first."""
+    yield "open the cached block inside the loop", cached_block_moved(crash, reuse)
+    yield "call the function each time", uncached(origin)
+    yield f"compute {origin.said} at each use", as_property(origin)
+    if origin.holder is not None and origin.holder.attribute:
+        yield from fixes_for_attribute(crash, origin)
+    yield f"compute {origin.said} with the batch", _looked_up_in_batch(crash, origin)
+    yield f"compute {origin.said} for each backward", _moved(crash, reuse, origin)
+
+
+def _looked_up_in_batch(crash: Crash, origin: Origin) -> Edits | None:
+    """`features = embed(ids)` and `features[rows]` to `embed(ids[rows])`: rows are independent."""
+    built, used = statement_of_site(origin.built), statement_of_site(origin.reused)
+    if built is None or used is None or origin.built is None:
+        return None
+    tree, statement = built
+    call = statement.value if isinstance(statement, ast.Assign) else None
+    if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
+        return None
+    module = value_of(dotted(call.func) or "", crash, origin.built.file)
+    if not isinstance(module, torch.nn.Embedding):
+        return None
+    name = assigned_names(statement)[0]
+    uses = [
+        node
+        for node in ast.walk(used[1])
+        if isinstance(node, ast.Subscript) and dotted(node.value) == name
+    ]
+    return inline_into_use(tree, statement, uses[0], [0]) if len(uses) == 1 else None
+
+
+def _moved(crash: Crash, reuse: Reuse, origin: Origin) -> Edits | None:
+    """Move all lines that built the old graph into the loop or closure around the backward."""
+    if origin.built is None:
+        return None
+    tree = tree_of(origin.built.file)
+    if tree is None:
+        return None
+    owner = _rebuilding_body(crash, tree, origin.built)
+    if owner is None:
+        return None
+    return move_into_body(tree, _old_statements(crash, tree, reuse, origin.built), owner)
+
+
+def _rebuilding_body(crash: Crash, tree: SourceTree, built: Site) -> Loop | Function | None:
+    """The loop that ran backward again, or the closure that did: what lies between it and us."""
+    for frame in reversed(crash.user_frames):
+        if frame.file != built.file:
+            continue
+        statement = statement_at(tree, frame.line)
+        if statement is None:
+            continue
+        if frame.code is built.code:
+            loops = [loop for loop in loops_around(tree, statement) if built.line < loop.lineno]
+            return loops[0] if loops else None
+        function = function_at(tree, frame.line)
+        outer = function_at(tree, built.line)
+        if function is not None and outer is not None and function is not outer:
+            inside = outer.lineno <= function.lineno <= (outer.end_lineno or 0)
+            if inside and built.line < function.lineno:
+                return function
+    return None
+
+
+def _old_statements(crash: Crash, tree: SourceTree, reuse: Reuse, built: Site) -> list[ast.stmt]:
+    """The statements of the same function that made old nodes of the failing graph."""
+    lines = {built.line}
+    for node in reuse.order:
+        number = node._sequence_nr()
+        if number < reuse.freed_by.node:
+            stack = crash.journal.stack_of_node(number)
+            lines.update(site.line for site in stack if site.code is built.code)
+    found = {statement_at(tree, line) for line in lines}
+    return [statement for statement in found if statement is not None]
+
+
+def _detached(origin: Origin) -> Edits | None:
+    found = statement_of_site(origin.built)
+    if found is None or not origin.direct:
+        return None
+    tree, statement = found
+    return wrap_value(tree, statement, "{}.detach()")

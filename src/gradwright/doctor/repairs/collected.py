@@ -1,0 +1,91 @@
+"""Fixes for a collection that is never emptied."""
+
+import ast
+
+from gradwright.diagnostic import Edit, Fix
+from gradwright.doctor.crash import Crash, CrashFrame
+from gradwright.doctor.evidence.collected import Collected
+from gradwright.doctor.evidence.origin import statement_of_site
+from gradwright.doctor.repairs.attributes import step_statement
+from gradwright.doctor.syntax.names import reads_in
+from gradwright.doctor.syntax.state import insert_at_function_end
+from gradwright.doctor.syntax.statements import insert_after
+from gradwright.doctor.syntax.tree import SourceTree, tree_of
+from gradwright.doctor.syntax.where import block_of, function_at, loops_around, statement_at
+
+Edits = tuple[Edit, ...]
+
+
+def fixes_for_collected(crash: Crash, collected: Collected) -> tuple[Fix, ...]:
+    """Empty the collection, and those that grow with it, when the step is over."""
+    for frame in reversed(crash.user_frames):
+        names = _names_in(frame, collected)
+        if not names:
+            continue
+        lines = [f"{name}.clear()" for name in names]
+        edits = _after_last_read(crash, frame, names, lines)
+        if edits is not None:
+            return (Fix("empty the list when the step is over", edits),)
+    return ()
+
+
+def _names_in(frame: CrashFrame, collected: Collected) -> list[str]:
+    """How this function calls the collection and its siblings of equal length."""
+    container = collected.holder.container
+    for name, value in frame.frame.f_locals.items():
+        if value is container:
+            return _of_equal_length(name, container, dict(frame.frame.f_locals), "")
+        if value is collected.holder.owner and hasattr(value, "__dict__"):
+            prefix = f"{name}."
+            return _of_equal_length(
+                collected.holder.attribute, container, dict(vars(value)), prefix
+            )
+    return []
+
+
+def _of_equal_length(
+    first: str, container: object, others: dict[str, object], prefix: str
+) -> list[str]:
+    length = len(container) if isinstance(container, list | dict) else -1
+    names = [prefix + first]
+    for name, value in others.items():
+        alike = isinstance(value, list) and len(value) == length and value is not container
+        if alike and name != first:
+            names.append(prefix + name)
+    return names
+
+
+def _after_last_read(
+    crash: Crash, frame: CrashFrame, names: list[str], lines: list[str]
+) -> Edits | None:
+    tree = tree_of(frame.file)
+    if tree is None:
+        return None
+    function = function_at(tree, frame.line)
+    if function is not None and function.name == frame.code.co_name and not _loops(tree, frame):
+        edits = insert_at_function_end(tree, function, lines)
+        if edits is not None:
+            return edits
+    place = _last_reader(crash, tree, frame, names)
+    return insert_after(tree, place, lines) if place is not None else None
+
+
+def _loops(tree: SourceTree, frame: CrashFrame) -> bool:
+
+    statement = statement_at(tree, frame.line)
+    return statement is not None and bool(loops_around(tree, statement))
+
+
+def _last_reader(
+    crash: Crash, tree: SourceTree, frame: CrashFrame, names: list[str]
+) -> ast.stmt | None:
+    """The last statement after the backward, in its block, that steps or reads the lists."""
+    found = step_statement(crash, frame.site) or statement_of_site(frame.site)
+    if found is None:
+        return None
+    statement = found[1]
+    block, index = block_of(tree, statement)
+    for later in block[index + 1 :]:
+        if any(name in reads_in(later) for name in names):
+            statement = later
+    return statement

@@ -1,0 +1,17 @@
+"""Reading torch's autograd graph: walking it, what its nodes saved, which leaves it reaches."""
+
+from gradwright.graph.names import names_of_tensors
+from gradwright.graph.saved import SavedState, saved_state
+from gradwright.graph.walk import Node, edges_of, engine_order, is_accumulator, leaves, reachable
+
+__all__ = [
+    "Node",
+    "SavedState",
+    "edges_of",
+    "engine_order",
+    "is_accumulator",
+    "leaves",
+    "names_of_tensors",
+    "reachable",
+    "saved_state",
+]
