@@ -71,7 +71,7 @@ def digits_data(limit: int | None = None) -> Data:
     labels = torch.stack([digits % 2 == 0, digits < 5], dim=1).float()
     ink = levels.float().unflatten(1, (8, 8)).mean(2)  # [row, line of the image]
     parts = _parts(members, levels + 17 * torch.arange(64), ink, labels)
-    return Data("digits (scikit-learn)", ("is even", "is below five"), 17 * 64, 40, *parts)
+    return Data("digits (scikit-learn)", ("is even", "is below five"), 17 * 64, 60, *parts)
 
 
 def split(features: Sequence[object]) -> list[Tensor]:

@@ -51,4 +51,5 @@ def _environment() -> dict[str, str]:
     given = os.environ.get("GRADWRIGHT_SHARED")
     beside = Path(__file__).resolve().parents[2].with_name("shared")
     shared = Path(given).resolve() if given else beside
-    return {**os.environ, "GRADWRIGHT_SHARED": str(shared)}
+    # One thread: on a busy machine, several wait for each other far longer than they compute.
+    return {"OMP_NUM_THREADS": "1", **os.environ, "GRADWRIGHT_SHARED": str(shared)}

@@ -43,7 +43,7 @@ def described(aucs: list[float]) -> str:
 best, best_state = 0.0, None
 features = embed(train.categories)  # look all rows up once, to save time
 for epoch in range(1, epochs + 1):
-    for batch in torch.randperm(len(train.labels)).split(256):
+    for batch in torch.randperm(len(train.labels)).split(512):
         logits = model(features[batch], train.numbers[batch])
         labels = train.labels[batch]
         loss = criterion(logits[:, 0], labels[:, 0]) + criterion(logits[:, 1], labels[:, 1])

@@ -51,7 +51,7 @@ def _text(report: Report, end: End, place: Place, watched: bool) -> str:
     if place.format != "text":
         return text
     if not report.diagnostics and not watched:
-        text = "gradwright: no verdict, for the run was not watched."
+        text = "gradwright: no verdict, for the doctor failed."
     return "\n".join([*_opening(end, place), text, *_closing(report, end)])
 
 

@@ -9,8 +9,8 @@ from gradwright.diagnostic import Report
 from gradwright.doctor.delivery import Place, deliver
 from gradwright.doctor.observation import Observation
 from gradwright.doctor.options import Options
-from gradwright.doctor.output import check_writable, rank_file, say
-from gradwright.doctor.run import End, run_program, show_traceback
+from gradwright.doctor.output import check_writable, rank_file
+from gradwright.doctor.run import End, announce, run_program
 from gradwright.doctor.script import home_of
 
 EXPLAINED = 1
@@ -23,7 +23,6 @@ def examine(options: Options) -> int:
     Raises:
         ProgramError: the program cannot be started.
         OutputError: the file for the report cannot be written.
-        SystemExit: the program's own, when nothing was found.
         KeyboardInterrupt: the program's own.
     """
     place = _here(options)
@@ -31,22 +30,21 @@ def examine(options: Options) -> int:
         check_writable(place.file)
     observation = Observation(home_of(options.program[0], options.module), options.steps)
     end = run_program(options, observation)
-    if end.raised:
-        show_traceback(end)
+    announce(end)
     if os.getpid() != place.process:  # a forked child that ran on to the end of the script
-        return _leave(end, 1 if end.raised else 0)
+        return _leave(end, end.status)
     script = options.program[0] if end.program is None else end.program.file
     report = _without(options.ignore, observation.report(end.exception, script))
     delivered = deliver(report, end, place, watched=not observation.failed)
-    return _leave(end, exit_status(report, end.raised, options.strict) or delivered)
+    return _leave(end, exit_status(report, end, options.strict) or delivered)
 
 
-def exit_status(report: Report, raised: bool, strict: bool) -> int:
-    """The status of a run: 0 when nothing was found, whatever the program's own status is."""
+def exit_status(report: Report, end: End, strict: bool) -> int:
+    """The status of a run: 1 for a problem, 2 for other failures, else the program's own."""
     problems = ("error", "warning") if strict else ("error",)
     if any(diagnostic.severity in problems for diagnostic in report.diagnostics):
         return EXPLAINED
-    return FAILED if raised else 0
+    return FAILED if end.raised else end.status
 
 
 def _here(options: Options) -> Place:
@@ -63,14 +61,8 @@ def _without(ignored: tuple[str, ...], report: Report) -> Report:
 
 
 def _leave(end: End, status: int) -> int:
-    """End as the program would have, unless something was found."""
-    exception = end.exception
-    if isinstance(exception, KeyboardInterrupt):
+    """The exit status; Ctrl-C goes on, so that Python ends by the signal."""
+    if isinstance(end.exception, KeyboardInterrupt):
         sys.excepthook = lambda *_: None  # its traceback has been shown
-        raise exception
-    if isinstance(exception, SystemExit):
-        if status == 0:
-            raise exception
-        if isinstance(exception.code, str):
-            say(exception.code)
+        raise end.exception
     return status

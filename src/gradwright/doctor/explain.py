@@ -68,7 +68,7 @@ def _spoken(name: str) -> str:
 def _unknown(code: str, rules: Sequence[Rule]) -> str:
     wanted = _spoken(code)
     known = {name: rule for rule in rules for name in (rule.code.lower(), rule.name)}
-    near = dict.fromkeys(known[name] for name in get_close_matches(wanted, known))
+    near = dict.fromkeys(known[name] for name in get_close_matches(wanted, known, cutoff=0.7))
     close = ", ".join(f"{rule.code} ({rule.name})" for rule in near)
     hint = f" Did you mean {close}?" if close else ""
     return f"gradwright: there is no rule {code!r}.{hint} All rules: gradwright rules"

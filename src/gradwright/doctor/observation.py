@@ -54,9 +54,9 @@ class Observation:
         """What was found, given what ended the program."""
         if self._watch is not None:
             self._watch.finish(ended, script)
+            self.failed = self._watch.failed
             if self._watch.report is not None:
                 return self._watch.report
-            self.failed = True
         return _report_without_watch(ended, script)
 
     def _forget(self) -> None:

@@ -34,7 +34,10 @@ def say(text: str, stream: TextIO | None = None) -> None:
 def show(text: str) -> None:
     """Print lines, with what standard output cannot encode as question marks."""
     encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, errors="replace").decode(encoding))
+    try:
+        print(text.encode(encoding, errors="replace").decode(encoding), flush=True)
+    except BrokenPipeError:  # the reader, such as `head`, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def shown(report: Report, form: Format, stream: TextIO, cwd: Path) -> str:

@@ -1,4 +1,4 @@
-"""Run a program under watch, and show its traceback as Python would."""
+"""Run a program under watch, and announce its end as Python would."""
 
 import sys
 import traceback
@@ -24,6 +24,14 @@ class End:
         quiet = SystemExit | EnoughSteps
         return self.exception is not None and not isinstance(self.exception, quiet)
 
+    @property
+    def status(self) -> int:
+        """The exit status of the program itself."""
+        if not isinstance(self.exception, SystemExit):
+            return 1 if self.raised else 0
+        code = self.exception.code
+        return code if isinstance(code, int) else 0 if code is None else 1
+
 
 def run_program(options: Options, observation: Observation) -> End:
     """Run the program that `options` name, to its end whatever that is.
@@ -46,11 +54,18 @@ def run_program(options: Options, observation: Observation) -> End:
     return End(None, program)
 
 
-def show_traceback(end: End) -> None:
-    """Print the traceback as Python would, with the hook that the program may have set."""
-    exception = end.exception
-    assert exception is not None
-    without_doctor(exception, None if end.program is None else end.program.code)
+def announce(end: End) -> None:
+    """Print what Python prints at such an end: a traceback, or the message of `sys.exit`."""
+    if end.raised:
+        assert end.exception is not None
+        without_doctor(end.exception, None if end.program is None else end.program.code)
+        _show_traceback(end.exception)
+    elif isinstance(end.exception, SystemExit) and not isinstance(end.exception.code, int | None):
+        say(str(end.exception.code))
+
+
+def _show_traceback(exception: BaseException) -> None:
+    """Print the traceback, with the hook that the program may have set."""
     sys.last_type, sys.last_value = type(exception), exception
     sys.last_traceback = exception.__traceback__
     try:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from itertools import dropwhile
 from pathlib import Path
 from types import CodeType, TracebackType
 
@@ -43,7 +44,12 @@ def _inside(frames: list[TracebackType], program: CodeType | None) -> list[Trace
     for position, trace in enumerate(frames):
         if trace.tb_frame.f_code is program:
             return frames[position:]
-    return frames
+    return list(dropwhile(_is_start, frames))
+
+
+def _is_start(trace: TracebackType) -> bool:
+    """Whether the frame is part of finding the program."""
+    return trace.tb_frame.f_code.co_filename.startswith((_DOCTOR, "<frozen importlib"))
 
 
 def _without_dispatch(frames: list[TracebackType]) -> list[TracebackType]:

@@ -34,6 +34,11 @@ class Watch:
         """What was found, the explanation of an exception first."""
         return self.report.diagnostics if self.report is not None else ()
 
+    @property
+    def failed(self) -> bool:
+        """Whether the doctor had to step aside: finding nothing then means nothing."""
+        return bool(self._failures)
+
     def __enter__(self) -> "Watch":
         call_in_children(self.abandon)
         try:

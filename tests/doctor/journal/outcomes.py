@@ -12,7 +12,7 @@ import runpy
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -33,9 +33,9 @@ def outcome(program: str, watched: bool) -> dict[str, object]:
     printed, learned = io.StringIO(), _Learned()
     before = _settings()
     handle = register_optimizer_step_post_hook(learned.after_step)
-    raised = ""
+    operations, raised = _none, ""
     try:
-        with contextlib.redirect_stdout(printed), _watching(watched):
+        with contextlib.redirect_stdout(printed), _watching(watched) as operations:
             runpy.run_path(program, run_name="__main__")
     except Exception as error:
         raised = f"{type(error).__name__}: {error}"
@@ -51,7 +51,12 @@ def outcome(program: str, watched: bool) -> dict[str, object]:
         "learned": learned.digests,
         "random": _random_states(),
         "changed": changed,
+        "operations": operations(),
     }
+
+
+def _none() -> int:
+    return 0
 
 
 class _Learned:
@@ -71,14 +76,16 @@ class _Learned:
 
 
 @contextlib.contextmanager
-def _watching(watched: bool) -> Iterator[None]:
+def _watching(watched: bool) -> Iterator[Callable[[], int]]:
     if not watched:
-        yield
+        yield lambda: 0
         return
     from gradwright.doctor.watch import Watch
 
     with Watch(show=False) as seen:
-        yield
+        journal = seen._journal
+        assert journal is not None
+        yield lambda: journal.operations.count
     assert seen.report is not None, "the doctor stepped aside"
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradwright.doctor.repairs.returned_gradients import fitted, matched, reduction
+from gradwright.doctor.repairs.returned_gradients import fitted, matched, reshaping
 
 FITTED = [
     (["a", "b"], (True, True, False), ["a", "b", "None"]),
@@ -37,18 +37,17 @@ def test_variables_find_their_inputs(
     assert matched(stored, inputs, needs) == wanted
 
 
-REDUCTIONS = [
-    ([8, 3], [3], ".sum(0)"),
-    ([4, 8, 3], [3], ".sum((0, 1))"),
-    ([8, 3], [1, 3], ".sum(0, keepdim=True)"),
+SHAPES = [
     ([3, 5], [5, 3], ".T"),
+    ([3, 1], [3], ".reshape(3)"),
+    ([3], [1, 3], ".reshape(1, 3)"),
     ([8, 3], [4], None),
-    ([3], [8, 3], None),
+    ([3, 5, 2], [5, 3, 2], None),
 ]
 
 
-@pytest.mark.parametrize(("got", "expected", "method"), REDUCTIONS)
-def test_sum_over_broadcast_dimensions(
+@pytest.mark.parametrize(("got", "expected", "method"), SHAPES)
+def test_gradient_is_brought_into_shape(
     got: list[int], expected: list[int], method: str | None
 ) -> None:
-    assert reduction(got, expected) == method
+    assert reshaping(got, expected) == method

@@ -17,10 +17,10 @@ from gradwright.graph import reachable
 
 @dataclass(frozen=True, slots=True)
 class FunctionClass:
-    """A subclass of `torch.autograd.Function` with a node of it in the graph."""
+    """A subclass of `torch.autograd.Function`, with a node of it where the graph shows one."""
 
     kind: type
-    node: Node
+    node: Node | None = None
 
     @property
     def name(self) -> str:
@@ -82,6 +82,20 @@ def classes_in_graph(crash: Crash) -> list[FunctionClass]:
         if isinstance(kind, type) and issubclass(kind, torch.autograd.Function):
             found.setdefault(kind, FunctionClass(kind, node))
     return list(found.values())
+
+
+def classes_of_user(crash: Crash) -> list[FunctionClass]:
+    """The custom Functions that are defined in the user's files."""
+    found: list[FunctionClass] = []
+    todo: list[type] = list(torch.autograd.Function.__subclasses__())
+    while todo:
+        kind = todo.pop()
+        todo.extend(kind.__subclasses__())
+        one = FunctionClass(kind)
+        code = one.code("backward")
+        if code is not None and crash.journal.is_user(code.co_filename):
+            found.append(one)
+    return found
 
 
 def saved_names(forward: Function) -> list[str]:

@@ -8,7 +8,11 @@ import torch
 from torch.autograd.graph import Node
 
 from gradwright.doctor.crash import Crash
-from gradwright.doctor.evidence.function_class import FunctionClass, classes_in_graph
+from gradwright.doctor.evidence.function_class import (
+    FunctionClass,
+    classes_in_graph,
+    classes_of_user,
+)
 from gradwright.doctor.evidence.lines import Line, line_of_node, line_of_operation
 from gradwright.doctor.journal import EngineCall
 from gradwright.graph import engine_order
@@ -66,10 +70,14 @@ def inner_call(crash: Crash) -> EngineCall | None:
 
 def _of_function(crash: Crash) -> SecondDerivative | None:
     marked = [one for one in classes_in_graph(crash) if is_once_differentiable(one)]
-    if marked:
-        line = line_of_node(crash.journal, marked[0].node)
-        return SecondDerivative(marked[0].name, line, inner_call(crash), marked[0])
-    return None
+    if not marked:  # the mark itself ends the graph, so the node may lie behind it
+        known = [one for one in classes_of_user(crash) if is_once_differentiable(one)]
+        marked = known if len(known) == 1 else []
+    if not marked:
+        return None
+    function = marked[0]
+    line = line_of_node(crash.journal, function.node) if function.node is not None else None
+    return SecondDerivative(function.name, line, inner_call(crash), function)
 
 
 def is_once_differentiable(function: FunctionClass) -> bool:

@@ -14,6 +14,7 @@ from gradwright.doctor.syntax.where import (
     scope_of,
     sibling_around,
     statement_at,
+    statement_calling,
 )
 
 
@@ -46,7 +47,8 @@ def find_stale_loss(crash: Crash, facts: SavedChange) -> StaleLoss | None:
     if lines is None or tree is None:
         return None
     *numbers, changed_line, backward_line = [line for _, line in lines]
-    changed, backward = statement_at(tree, changed_line), statement_at(tree, backward_line)
+    changed = statement_calling(tree, changed_line, {"step"})
+    backward = statement_calling(tree, backward_line, {"backward"})
     if changed is None or backward is None:
         return None
     name = _loss_of(backward)

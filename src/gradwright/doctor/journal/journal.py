@@ -127,14 +127,13 @@ class Journal:
         self._rest_if_quiet()
 
     def _before_call(self) -> None:
+        """Our own notes are not followed; where nothing was, no line is sure."""
         timeline = self._timeline_here()
-        if timeline is None or not self.follows_lines:
-            return
-        if not self._tracer.follows():  # a step raised, or a debugger took over: no line is sure
+        if timeline is not None and not (self.follows_lines and self._tracer.suspend()):
             timeline.current = NOWHERE
-            self._tracer.resume()
 
     def _on_call(self) -> None:
+        self._tracer.resume()
         if not self._armed:
             self._rest()
         elif self.optimizers.count == 0:
@@ -183,8 +182,9 @@ class Journal:
     def _rest(self) -> None:
         """Take this thread's recorder out of torch's stack, unless it is at work."""
         recorder = self._recorder_here()
-        if recorder is not None and not recorder.inside:
+        if recorder is not None and recorder.placed and not recorder.inside:
             modes.remove(recorder)
+            recorder.placed = False
 
     def _recorder_here(self) -> Recorder | None:
         return self._recorders.get(threading.get_ident())
@@ -203,6 +203,7 @@ class Journal:
         recorder.resting = False
         if not recorder.inside:
             modes.insert(recorder)
+            recorder.placed = True
 
     def _suspend(self) -> None:
         self._tracer.suspend()
@@ -228,4 +229,5 @@ class Journal:
 def _has_compiled() -> bool:
     """Whether `torch.compile` was at work before: compiled functions may run at any time."""
     dynamo = sys.modules.get("torch._dynamo.eval_frame")
-    return bool(getattr(dynamo, "cached_backends", None))
+    backends = getattr(dynamo, "cached_backends", None) or {}
+    return any(backend is not None for backend in backends.values())

@@ -91,15 +91,12 @@ class MonitoringTracer:
         monitoring.free_tool_id(self._tool)
         self._tool = None
 
-    def suspend(self) -> None:
+    def suspend(self) -> bool:
         """Nothing to do: library code costs nothing here."""
+        return True
 
     def resume(self) -> None:
         """Nothing to do."""
-
-    def follows(self) -> bool:
-        """Always: a debugger has a tool number of its own."""
-        return True
 
     def _timeline(self) -> Timeline:
         self._thread.stack = []

@@ -74,12 +74,12 @@ class OptimizerSteps:
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         try:
-            self.resume()
             timeline = self._timeline_of_thread()
             place = timeline.current if timeline is not None else 0
             step = OptimizerStep(self.count, place, next_node_number(), weakref.ref(optimizer))
             self.count += 1
             (self.first if len(self.first) < KEPT else self.recent).append(step)
             self.on_step()
+            self.resume()
         except Exception as error:
             self._on_failure(error)

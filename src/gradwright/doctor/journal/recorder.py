@@ -41,8 +41,9 @@ class Recorder(TorchFunctionMode):
         self._operations = operations
         self._timeline = timeline
         self._on_failure = on_failure
-        self.inside = 0
+        self.inside = 0  # how many of torch's functions it is waiting for
         self.resting = False
+        self.placed = False  # whether it is in torch's stack of modes
 
     def __torch_function__(
         self,

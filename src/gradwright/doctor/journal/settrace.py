@@ -65,13 +65,19 @@ class SettraceTracer:
                 frame.f_trace = previous
         self._adopted.clear()
 
-    def suspend(self) -> None:
-        """Stop following this thread while library code runs."""
+    def suspend(self) -> bool:
+        """Stop following this thread while library code runs.
+
+        False where its lines were not followed: a debugger took over, or what began the last
+        pause never ended it.
+        """
         thread = threading.get_ident()
         mine = self._mine.get(thread)
-        if mine is not None and sys.gettrace() is mine:
-            self._paused.add(thread)
-            sys.settrace(None)
+        if mine is None or sys.gettrace() is not mine:
+            return False
+        self._paused.add(thread)
+        sys.settrace(None)
+        return True
 
     def resume(self) -> None:
         """Follow this thread again, if it was suspended."""
@@ -81,10 +87,6 @@ class SettraceTracer:
                 self._paused.discard(thread)
                 if sys.gettrace() is None:
                     sys.settrace(self._mine[thread])
-
-    def follows(self) -> bool:
-        """Whether this thread's lines are still followed: a debugger may have taken over."""
-        return sys.gettrace() is self._mine.get(threading.get_ident())
 
     def _new_thread(self, frame: FrameType, event: str, argument: Any) -> Any:
         if not self._running:
@@ -103,7 +105,8 @@ class SettraceTracer:
 
         def on_call(frame: FrameType, event: str, argument: Any) -> Trace | None:
             code = frame.f_code
-            if not known.get(code.co_filename) and not is_user(code.co_filename):
+            user = known.get(code.co_filename)
+            if not user and (user is not None or not is_user(code.co_filename)):
                 return None
             try:
                 now = next_node_number()

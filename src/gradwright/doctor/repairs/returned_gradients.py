@@ -50,9 +50,9 @@ def fit_count(function: FunctionClass) -> Edits | None:
 def fit_shape(
     function: FunctionClass, index: int, got: Sequence[int], expected: Sequence[int]
 ) -> Edits | None:
-    """Sum a returned gradient over the dimensions in which its input was broadcast."""
+    """Transpose a returned gradient, or give it the dimensions of size one that it lacks."""
     tree, returns = function.tree, function.returns()
-    method = reduction(got, expected)
+    method = reshaping(got, expected)
     if tree is None or len(returns) != 1 or method is None:
         return None
     value = returns[0].value
@@ -128,24 +128,13 @@ def _same(part: str, name: str) -> bool:
     return bool(part) and (name.startswith(part) or part.startswith(name))
 
 
-def reduction(got: Sequence[int], expected: Sequence[int]) -> str | None:
-    """The method call that brings a gradient from one shape to another; None if none does."""
+def reshaping(got: Sequence[int], expected: Sequence[int]) -> str | None:
+    """The method call that brings a gradient from one shape to another; None if none does.
+
+    Sums over broadcast dimensions are not among them: autograd takes those itself.
+    """
     if len(got) == 2 and list(got) == list(reversed(expected)):
         return ".T"
-    extra = len(got) - len(expected)
-    if extra < 0:
-        return None
-    ones = [
-        index
-        for index, (have, want) in enumerate(zip(got[extra:], expected, strict=True))
-        if want == 1 and have != 1
-    ]
-    if any(h != w and w != 1 for h, w in zip(got[extra:], expected, strict=True)):
-        return None
-    first = f".sum({_axes(range(extra))})" if extra else ""
-    second = f".sum({_axes(ones)}, keepdim=True)" if ones else ""
-    return (first + second) or None
-
-
-def _axes(axes: Sequence[int]) -> str:
-    return str(axes[0]) if len(axes) == 1 else str(tuple(axes))
+    if [size for size in got if size != 1] == [size for size in expected if size != 1]:
+        return f".reshape({', '.join(map(str, expected))})"
+    return None

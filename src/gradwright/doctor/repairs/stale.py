@@ -11,7 +11,7 @@ from gradwright.doctor.syntax.changes import Edits
 from gradwright.doctor.syntax.reorder import clears_gradients, move_out_of_loop, step_after_all
 from gradwright.doctor.syntax.slices import recompute_after
 from gradwright.doctor.syntax.tree import tree_of
-from gradwright.doctor.syntax.where import statement_at
+from gradwright.doctor.syntax.where import statement_calling
 from gradwright.graph import leaves
 
 
@@ -39,7 +39,8 @@ def _stepped_last(crash: Crash, facts: SavedChange) -> Edits | None:
     tree = tree_of(lines[0].file) if lines is not None else None
     if tree is None or lines is None:
         return None
-    first, step, last = (statement_at(tree, site.line) for site in lines)
+    first, last = (statement_calling(tree, site.line, {"backward"}) for site in lines[::2])
+    step = statement_calling(tree, lines[1].line, {"step"})
     if first is None or step is None or last is None:
         return None
     return step_after_all(tree, first, step, last)

@@ -69,7 +69,7 @@ def explain(crash: Crash) -> Diagnostic | None:
 
 def _for_cut(crash: Crash, severance: Severance, cut: Operation) -> Diagnostic:
     story = Story()
-    said = _SAYS.get(cut.cut, _SAYS["no-derivative"]).format(name=spoken(cut), dtype=str(cut.dtype).removeprefix("torch."))
+    said = _SAYS[cut.cut].format(name=spoken(cut), dtype=str(cut.dtype).removeprefix("torch."))
     span = span_of_operation(crash.journal, cut)
     story.tell(span, said, primary=True)
     return _diagnostic(crash, story, span, fixes_for_cut(crash, cut), len(severance.cuts))

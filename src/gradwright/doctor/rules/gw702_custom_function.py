@@ -113,11 +113,11 @@ def _wrong_shape(crash: Crash, match: re.Match[str]) -> Diagnostic | None:
     name = f"`{names[index]}`" if index < len(names) else f"input {index}"
     said = f"gradient {index + 1} has shape {got}, and {name} has {expected}"
     why = (
-        f"A gradient has the shape of what it belongs to. Where `forward` broadcasts {name}, each "
-        "of its numbers acts in many places, and its gradient is the sum over those."
+        f"A gradient has the shape of what it belongs to, number by number. Autograd sums over "
+        f"dimensions in which {name} was broadcast, but it does not turn or reorder."
     )
     edits = fit_shape(function, index, got, expected)
-    fix = Fix(f"sum the gradient of {name} to its shape:", edits or ())
+    fix = Fix(f"bring the gradient of {name} into its shape:", edits or ())
     element, tree = element_returned(function, index), function.tree
     place = span_of(tree, element) if tree is not None and element is not None else _place(function)
     summary = f"`{function.name}.backward` returns a gradient of shape {got} for {name}"
@@ -138,7 +138,7 @@ def _no_tensor(crash: Crash, match: re.Match[str]) -> Diagnostic | None:
 
 
 def _function(crash: Crash, node_name: str) -> FunctionClass | None:
-    found = [one for one in classes_in_graph(crash) if one.node.name() == node_name]
+    found = [one for one in classes_in_graph(crash) if one.name + "Backward" == node_name]
     return found[0] if found else None
 
 
@@ -165,7 +165,8 @@ def _diagnostic(
     said: str,
 ) -> Diagnostic:
     story = Story()
-    forward = line_of_node(crash.journal, function.node)
+    node = function.node
+    forward = line_of_node(crash.journal, node) if node is not None else None
     if forward is not None:
         story.tell(forward.span, f"`{function.name}` is applied here")
     story.tell(asked_at(crash), "the backward that runs it")

@@ -163,6 +163,14 @@ def call_at(tree: SourceTree, line: int, function_names: Collection[str]) -> ast
     return calls[0] if calls else None
 
 
+def statement_calling(
+    tree: SourceTree, line: int, function_names: Collection[str]
+) -> ast.stmt | None:
+    """The statement on the line that calls one of these; of several on it, not just the first."""
+    call = call_at(tree, line, function_names)
+    return statement_of(tree, call) if call is not None else statement_at(tree, line)
+
+
 def is_named(tree: SourceTree, function: ast.expr, names: Collection[str]) -> bool:
     """True if a function expression has one of the names, by last part, text or full name."""
     text = dotted(function)
