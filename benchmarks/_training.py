@@ -9,8 +9,8 @@ from torch import nn
 class Mlp(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.first = nn.Linear(32, 64)
-        self.second = nn.Linear(64, 10)
+        self.first = nn.Linear(64, 256)
+        self.second = nn.Linear(256, 10)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         hidden = torch.relu(self.first(x))

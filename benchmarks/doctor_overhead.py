@@ -16,9 +16,9 @@ from benchmarks import _pairs
 from benchmarks._training import Cells, Mlp, Transformer, training
 from gradwright.doctor.journal import Journal, UserCode
 
-PAIRS = 5
+PAIRS = 7
 GOALS = {"MLP": 1.5, "LSTM cells": 1.15, "transformer": 1.02}
-REPEATS = {"MLP": 400, "LSTM cells": 6, "transformer": 2}
+REPEATS = {"MLP": 150, "LSTM cells": 6, "transformer": 2}
 
 
 Condition = Callable[[], contextlib.AbstractContextManager[object]]
@@ -55,7 +55,7 @@ def main() -> None:
     torch.manual_seed(0)
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else PAIRS
     steps = {
-        "MLP": training(Mlp(), torch.randn(32, 32)),
+        "MLP": training(Mlp(), torch.randn(64, 64)),
         "LSTM cells": training(Cells(), torch.randn(8, 75, 16)),
         "transformer": training(Transformer(), torch.randint(100, (16, 32))),
     }

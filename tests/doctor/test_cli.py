@@ -52,7 +52,6 @@ rank = dist.get_rank()
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
 loss = model(torch.ones(4, 2)).sum()
 loss.backward()
-print("rank", rank)
 dist.barrier()
 if rank == 1:
     loss.backward()
@@ -122,12 +121,10 @@ def test_ranks_started_by_torchrun(tmp_path: Path) -> None:
     (tmp_path / "ranks.py").write_text(RANKS)
     launcher = ["torch.distributed.run", "--nproc-per-node=2", "--master-addr=127.0.0.1"]
     launcher += ["--standalone", "-m", "gradwright"]
+    command = [sys.executable, "-m", *launcher, "doctor", "--json", "r.json", "ranks.py"]
 
-    found = run(
-        [sys.executable, "-m", *launcher, "doctor", "--json", "r.json", "ranks.py"], tmp_path
-    )
+    found = run(command, tmp_path)
 
-    assert sorted(found.out.split("\n")) == ["", "rank 0", "rank 1"]
     assert found.err.count("error[GW101]") == 1
     assert "gradwright: rank 1\nerror[GW101]" in found.err
     second = json.loads((tmp_path / "r.rank1.json").read_text())

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 from torch.optim.optimizer import _global_optimizer_post_hooks
-from torch.overrides import _len_torch_function_stack
+from torch.overrides import _len_torch_function_stack  # type: ignore[attr-defined]
 
 import gradwright
-from gradwright.doctor import watch as watch_module
+from gradwright.doctor.journal import Journal
 from gradwright.doctor.rules import Rule
 from gradwright.doctor.watch import Watch, watch
 
@@ -42,7 +42,7 @@ def weight() -> Tensor:
 def test_the_package_offers_it() -> None:
     assert gradwright.watch is watch
     with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
-        _ = gradwright.no_such_name  # type: ignore[attr-defined]
+        _ = gradwright.no_such_name
 
 
 def test_a_healthy_stretch_has_a_report_and_no_diagnostics(weight: Tensor) -> None:
@@ -163,7 +163,7 @@ def test_a_journal_that_cannot_start_leaves_the_program_alone(
     def start(journal: object, frame: object) -> None:
         raise OSError("no more of it")
 
-    monkeypatch.setattr(watch_module.Journal, "start", start)
+    monkeypatch.setattr(Journal, "start", start)
 
     with watch() as seen:
         loss_of(weight).backward()

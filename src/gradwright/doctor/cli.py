@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-import gradwright
+from gradwright import __version__
 from gradwright.doctor.options import HELP, CommandParser, parse_doctor
 from gradwright.doctor.output import OutputError, say, show
 from gradwright.doctor.script import ProgramError
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             show(HELP.rstrip())
             return 0
         case "--version":
-            print(f"gradwright {gradwright.__version__}")
+            print(f"gradwright {__version__}")
             return 0
     return _misused(command)
 

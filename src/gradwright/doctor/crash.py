@@ -1,6 +1,6 @@
 """What is known of the exception that ended a program."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType, TracebackType
 from typing import TypeVar, cast
@@ -42,8 +42,11 @@ class CrashFrame:
 class Crash:
     """An exception with the frames it passed through, outermost first, and the journal."""
 
-    def __init__(self, exception: BaseException, journal: Journal) -> None:
+    def __init__(
+        self, exception: BaseException, journal: Journal, objects: Sequence[object] = ()
+    ) -> None:
         self.exception = exception
+        self.objects = objects  # what the user handed to `watch` for its names
         self.journal = journal
         self.frames = list(_frames(exception, journal))
         self.message = str(exception)

@@ -1,26 +1,20 @@
-"""From a journal and a crash to diagnostics: ask every rule, in an order that makes sense."""
+"""From a crash to diagnostics: ask every rule, in an order that makes sense."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from gradwright.diagnostic import Diagnostic
 from gradwright.doctor.crash import Crash, chain
-from gradwright.doctor.journal import Journal
 from gradwright.doctor.rules import RULES
 
-_RANK = {"error": 0, "warning": 1, "note": 2}
 
+def diagnose(crash: Crash, on_failure: Callable[[BaseException], None]) -> list[Diagnostic]:
+    """What the first rule says that knows the cause of the exception, or of the one behind it.
 
-def diagnose(
-    journal: Journal,
-    crash: Crash | None,
-    objects: Sequence[object],
-    on_failure: Callable[[BaseException], None],
-) -> list[Diagnostic]:
-    """What the rules say. A rule that fails is left out and reported to `on_failure`."""
-    if crash is None:
-        return []
+    A rule that fails is left out and reported to `on_failure`.
+    """
     for exception in chain(crash.exception):
-        current = crash if exception is crash.exception else Crash(exception, journal)
+        same = exception is crash.exception
+        current = crash if same else Crash(exception, crash.journal, crash.objects)
         for rule in RULES:
             try:
                 found = rule.explain(current)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import cache
 from weakref import WeakMethod
 
 _stops: list[WeakMethod[Callable[[], None]]] = []
@@ -9,14 +10,15 @@ _stops: list[WeakMethod[Callable[[], None]]] = []
 
 def call_in_children(stop: Callable[[], None]) -> None:
     """Call the bound method `stop` in every child forked from now on, while its object lives."""
-    if not hasattr(os, "register_at_fork"):  # nothing forks on Windows
-        return
-    if not _stops:
+    _register()
+    _stops[:] = [other for other in _stops if other() is not None]
+    _stops.append(WeakMethod(stop))
+
+
+@cache
+def _register() -> None:
+    if hasattr(os, "register_at_fork"):  # nothing forks on Windows
         os.register_at_fork(after_in_child=_stop_all)
-        _stops.append(WeakMethod(stop))  # stays in the list, so the line above runs once
-    else:
-        _stops[1:] = [other for other in _stops[1:] if other() is not None]
-        _stops.append(WeakMethod(stop))
 
 
 def _stop_all() -> None:

@@ -21,7 +21,7 @@ doctor options (before SCRIPT):
   --steps N            stop after N optimizer steps          [default: run to the end]
   --ignore GW203,GW5   leave these rules out
   --format text|github|json            what goes to standard error [default: text]
-  --json FILE          also write the report as JSON
+  --json FILE          also write the report as JSON (format version 1)
   --strict             exit 1 on warnings too
   --fix                apply the first fix, run again and say whether the problem is gone
   --force              with --fix: also change files that have uncommitted changes

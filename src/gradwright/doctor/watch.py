@@ -84,8 +84,10 @@ class Watch:
     def _make_report(
         self, journal: Journal, exception: BaseException | None, script: str
     ) -> Report:
-        crash = Crash(exception, journal) if isinstance(exception, Exception) else None
-        found = diagnose(journal, crash, self._objects, self._step_aside)
+        crash = None
+        if isinstance(exception, Exception):
+            crash = Crash(exception, journal, self._objects)
+        found = diagnose(crash, self._step_aside) if crash is not None else []
         return Report(
             script=script,
             outcome=_outcome(exception),

@@ -12,6 +12,9 @@ def optimizers_in_sight(crash: Crash) -> list[torch.optim.Optimizer]:
         optimizer = step.optimizer()
         if optimizer is not None:
             found[id(optimizer)] = optimizer
+    for item in crash.objects:
+        if isinstance(item, torch.optim.Optimizer):
+            found[id(item)] = item
     for frame in crash.user_frames:
         for value in list(frame.frame.f_locals.values()):
             for item in _one_level(value):

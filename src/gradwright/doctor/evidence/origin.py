@@ -30,8 +30,16 @@ class Origin:
 
     @property
     def said(self) -> str:
-        """The name in backticks, or plain words."""
-        return f"`{self.name}`" if self.name else "an earlier result"
+        """The name in backticks; without a name, the function or the line that made it."""
+        if self.name:
+            return f"`{self.name}`"
+        found = statement_of_site(self.built)
+        if found is None or self.built is None:
+            return "an earlier result"
+        function = self.built.function.rpartition("<locals>.")[2]
+        if isinstance(found[1], ast.Return) and "<" not in function:
+            return f"the result of `{function}`"
+        return f"the result of line {self.built.line}"
 
     @property
     def direct(self) -> bool:
@@ -106,7 +114,20 @@ def _stored_at(stack: tuple[Site, ...], holder: Holder) -> Site | None:
     for site in stack:
         if site.code is holder.frame.code:
             return site
+        statement = _statement(site)
+        if statement is not None and _knows(site, holder):
+            if holder.root in assigned_names(statement):
+                return site
     return _first(stack)
+
+
+def _knows(site: Site, holder: Holder) -> bool:
+    """Whether the function at `site` means the holder's variable by its name."""
+    if site.code is holder.frame.code or holder.root in site.code.co_freevars:
+        return True
+    at_top = holder.frame.frame.f_globals is holder.frame.frame.f_locals
+    same_file = site.file == holder.frame.file
+    return at_top and same_file and holder.root in site.code.co_names
 
 
 def storing_line(stack: tuple[Site, ...], holder: Holder) -> Site | None:
@@ -151,7 +172,13 @@ def _read_at(stack: tuple[Site, ...], holder: Holder) -> Site | None:
                 return site
         elif site.code is holder.frame.code:
             return site
+        elif _knows(site, holder) and any(_root(name) == holder.root for name in reads):
+            return site
     return _first(stack)
+
+
+def _root(name: str) -> str:
+    return name.partition(".")[0]
 
 
 def _handed_over(old: Site, new: Site) -> list[str]:

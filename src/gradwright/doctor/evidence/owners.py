@@ -1,9 +1,20 @@
 """The objects whose class keeps a state."""
 
+import torch
+
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.origin import Origin, statement_of_site
 from gradwright.doctor.evidence.trained import modules_in_sight
 from gradwright.doctor.syntax.where import class_at
+
+
+def attribute_of(owner: object, name: str) -> object:
+    """The value of an attribute, a module's buffers and parts included; runs no user code."""
+    own: dict[str, object] = vars(owner) if hasattr(owner, "__dict__") else {}
+    if name in own or not isinstance(owner, torch.nn.Module):
+        return own.get(name)
+    kept: list[dict[str, object]] = [owner._buffers, owner._parameters, owner._modules]  # type: ignore[list-item]
+    return next((each[name] for each in kept if name in each), None)
 
 
 def owners_of(crash: Crash, origin: Origin) -> list[tuple[str, object]]:

@@ -29,6 +29,7 @@ class Shared:
     first_node: Node | None  # the node of the first loss's graph that reads the shared part
     first_use: Site | None
     unwanted: bool  # the first loss's optimizer does not hold what lies below
+    by_grad: bool  # the earlier call was `grad`, and the loss is computed from what it returned
 
     @property
     def said(self) -> str:
@@ -59,7 +60,9 @@ def find_shared(crash: Crash) -> Shared | None:
         _unwanted(crash, reuse, node) or _on_the_side(crash, loss, node)
     )
     built = named.built
-    return Shared(reuse, named.name, node, built, loss, reader, use[0] if use else None, unwanted)
+    first_use = use[0] if use else None
+    by_grad = _from_gradient(crash, reuse)
+    return Shared(reuse, named.name, node, built, loss, reader, first_use, unwanted, by_grad)
 
 
 def _in_header(crash: Crash, reuse: Reuse) -> bool:
@@ -123,9 +126,21 @@ def _made(reuse: Reuse) -> int:
     return reuse.joints[0].carried._sequence_nr() if reuse.joints else reuse.freed._sequence_nr()
 
 
+def _from_gradient(crash: Crash, reuse: Reuse) -> bool:
+    """Whether the loss was computed from what the earlier `grad` call returned."""
+    if reuse.freed_by.accumulate:
+        return False
+    operations = crash.journal.operations
+    for root in crash.roots():
+        made = operations.of(root)
+        for operation in operations.ancestors(made) if made is not None else ():
+            if operation.name == "grad" and operation.place == reuse.freed_by.place:
+                return True
+    return False
+
+
 def _branching(crash: Crash, reuse: Reuse) -> Node:
     """The topmost node of this graph that the earlier call had run."""
-
     for node in reuse.order:
         if freeing_call(crash.journal, node, reuse.call) is not None:
             return node

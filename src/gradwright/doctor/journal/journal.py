@@ -83,7 +83,8 @@ class Journal:
         else:
             self.main = self._tracer.start(frame)
         self.timelines[self.main.thread] = self.main
-        self._arm()
+        if self._running:  # else the tracer has failed
+            self._arm()
 
     def stop(self) -> None:
         """Stop recording and put everything back as it was."""

@@ -23,6 +23,8 @@ _COPIES = {"tensor", "new_tensor", "as_tensor", "asarray", "from_numpy"}
 _ESCAPES = {"item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__"}
 _SILENT = {"requires_grad_", "__set__", "retain_grad", "register_hook"}
 
+# a call's tensors, the version and `requires_grad` of each, and the number of the next node
+Before = tuple[list[torch.Tensor], list[tuple[int, bool]], int]
 _DEPTH = 3  # lists within lists that are searched for tensors
 # our own looks at tensors must not be heard by the program's tensor subclasses
 _Undisturbed = torch._C.DisableTorchFunctionSubclass
@@ -53,10 +55,10 @@ class Recorder(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        name = "" if self.resting else _name_of(func)
+        name = "" if self.resting else self._name(func)
         if not name:
             return func(*args, **kwargs)
-        before = self._before(name, args, kwargs)
+        before = self._before(args, kwargs)
         self.inside += 1
         try:
             result = func(*args, **kwargs)
@@ -70,14 +72,20 @@ class Recorder(TorchFunctionMode):
                 self._on_failure(error)
         return result
 
-    def _before(
-        self, name: str, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> tuple[list[torch.Tensor], list[int], int] | None:
+    def _name(self, func: object) -> str:
+        try:
+            return _name_of(func)
+        except Exception as error:
+            self._on_failure(error)
+            return ""
+
+    def _before(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Before | None:
         try:
             with _Undisturbed():
                 tensors = list(_tensors_in(args))
                 tensors.extend(_tensors_in(tuple(kwargs.values())))
-                return tensors, [_version(tensor) for tensor in tensors], next_node_number()
+                states = [(_version(tensor), tensor.requires_grad) for tensor in tensors]
+                return tensors, states, next_node_number()
         except Exception as error:
             self._on_failure(error)
             return None
@@ -87,9 +95,9 @@ class Recorder(TorchFunctionMode):
         name: str,
         args: Sequence[Any],
         result: Any,
-        before: tuple[list[torch.Tensor], list[int], int],
+        before: Before,
     ) -> None:
-        tensors, versions, first_node = before
+        tensors, states, first_node = before
         place = self._timeline.current
         if name in ("_set_grad_enabled", "set_grad_enabled"):
             self._switch(bool(args[0]), place)
@@ -97,7 +105,8 @@ class Recorder(TorchFunctionMode):
         if name in _SILENT:
             self._freeze(name, args, place)
             return
-        written = [t for t, old in zip(tensors, versions, strict=True) if _version(t) != old]
+        pairs = list(zip(tensors, states, strict=True))
+        written = [tensor for tensor, old in pairs if _version(tensor) != old[0]]
         for tensor in written:
             self._write(name, place, tensor, first_node)
         outputs = list(_tensors_in((result,)))
@@ -105,7 +114,9 @@ class Recorder(TorchFunctionMode):
             if name in _ESCAPES and tensors:
                 self._escape(name, place, tensors[0])
             return
-        self._record(name, place, tensors, outputs, written, first_node)
+        cut = [tensor for tensor, old in pairs if old[1] and not tensor.requires_grad]  # detach_
+        required_grad = any(required for _, required in states)
+        self._record(name, place, tensors, outputs, [*written, *cut], first_node, required_grad)
 
     def _record(
         self,
@@ -115,10 +126,10 @@ class Recorder(TorchFunctionMode):
         outputs: list[torch.Tensor],
         written: list[torch.Tensor],
         first_node: int,
+        required_grad: bool,
     ) -> None:
         operations = self._operations
         parents = tuple(dict.fromkeys(self._index_of(tensor, place) for tensor in inputs))
-        required_grad = any(tensor.requires_grad for tensor in inputs)
         last_node = next_node_number()
         code, instruction = self._user_position()
         changed = {id(tensor) for tensor in written}

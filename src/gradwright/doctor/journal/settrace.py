@@ -45,8 +45,9 @@ class SettraceTracer:
                 self._adopted.append((outer, outer.f_trace))
                 local = trace(outer, "call", None)
                 outer.f_trace = local
-        threading.settrace(self._new_thread)
-        sys.settrace(trace)
+        if self._running:  # else it has failed and was stopped
+            threading.settrace(self._new_thread)
+            sys.settrace(trace)
         return timeline
 
     def stop(self) -> None:

@@ -30,10 +30,11 @@ def fixes_for_shared(crash: Crash, shared: Shared) -> tuple[Fix, ...]:
 def _ways(crash: Crash, shared: Shared) -> Iterator[tuple[str, Edits | None]]:
     if shared.unwanted:
         yield f"give the first loss the value of {shared.said} only", _detached_use(shared)
-    if _through_grad(crash, shared):
+    if shared.by_grad:
         yield "make the gradient itself differentiable", _with(crash, shared, "create_graph")
+        return
     yield "add the losses and call backward once", _summed(crash, shared)
-    yield "keep the graph for the second call", _retained(crash, shared)
+    yield "keep the graph, if each gradient is needed by itself", _retained(crash, shared)
 
 
 def _detached_use(shared: Shared) -> Edits | None:
@@ -76,19 +77,6 @@ def _retained(crash: Crash, shared: Shared) -> Edits | None:
 def _with(crash: Crash, shared: Shared, keyword: str) -> Edits | None:
     call = _backward_call(crash, shared)
     return set_keyword(*call, keyword, "True") if call is not None else None
-
-
-def _through_grad(crash: Crash, shared: Shared) -> bool:
-    """Whether the loss was computed from what the earlier `grad` call returned."""
-    if shared.reuse.freed_by.accumulate:
-        return False
-    operations = crash.journal.operations
-    for root in crash.roots():
-        made = operations.of(root)
-        for operation in operations.ancestors(made) if made is not None else ():
-            if operation.name == "grad" and operation.place == shared.reuse.freed_by.place:
-                return True
-    return False
 
 
 def _backward_call(crash: Crash, shared: Shared) -> tuple[SourceTree, ast.Call] | None:

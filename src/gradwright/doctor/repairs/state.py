@@ -9,7 +9,7 @@ from gradwright.diagnostic import Edit, Fix
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.calls import site_of_call
 from gradwright.doctor.evidence.origin import Origin, statement_of_site, value_of
-from gradwright.doctor.evidence.owners import owners_of
+from gradwright.doctor.evidence.owners import attribute_of, owners_of
 from gradwright.doctor.evidence.reuse import Reuse
 from gradwright.doctor.journal import Journal, Site, mark_of
 from gradwright.doctor.repairs.after_step import detached_after_step, reset_owners
@@ -38,7 +38,7 @@ def fixes_for_state(crash: Crash, reuse: Reuse, origin: Origin) -> tuple[Fix, ..
 
 
 def _detaching(crash: Crash, reuse: Reuse, origin: Origin) -> Iterator[tuple[str, Edits | None]]:
-    yield f"put only the value into `{origin.name}`", _added_detached(origin)
+    yield f"put only the value into `{origin.name}`", _added_detached(crash, reuse, origin)
     yield f"keep the result of `{origin.name}.detach()`", _dropped_detach(crash, reuse, origin)
     if not _ran_in(crash.journal, reuse):
         # a side product, such as running statistics: nothing in its own step needs its gradient
@@ -53,13 +53,20 @@ def _detaching(crash: Crash, reuse: Reuse, origin: Origin) -> Iterator[tuple[str
 # -- a collection ---------------------------------------------------------------------------------
 
 
-def _added_detached(origin: Origin) -> Edits | None:
-    """`keys.append(key)` to `keys.append(key.detach())`."""
+def _added_detached(crash: Crash, reuse: Reuse, origin: Origin) -> Edits | None:
+    """`keys.append(key)` to `keys.append(key.detach())`.
+
+    Not where the step computes the value right there and reads it from the collection again: its
+    own gradient would be cut.
+    """
     found = statement_of_site(origin.built)
     if found is None or origin.holder is None or origin.holder.kind != "item":
         return None
     tree, statement = found
     call = statement.value if isinstance(statement, ast.Expr) else None
+    added = call.args[:1] if isinstance(call, ast.Call) else [getattr(statement, "value", None)]
+    if _ran_in(crash.journal, reuse) and not isinstance(added[0] if added else None, ast.Name):
+        return None
     if isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords:
         return append_method(tree, call.args[0], ".detach()")
     subscript = isinstance(statement, ast.Assign) and isinstance(
@@ -227,8 +234,7 @@ def _state(crash: Crash, origin: Origin, name: str) -> object:
         if value is not None:
             return value
     owner = origin.holder.owner if origin.holder is not None else _owner(crash, origin, name)
-    attribute = name.rpartition(".")[2]
-    return vars(owner).get(attribute) if hasattr(owner, "__dict__") else None
+    return attribute_of(owner, name.rpartition(".")[2])
 
 
 def _owner(crash: Crash, origin: Origin, name: str) -> object:

@@ -38,7 +38,7 @@ https://docs.pytorch.org/docs/stable/notes/autograd.html
 
 from gradwright.diagnostic import Diagnostic
 from gradwright.doctor.crash import Crash
-from gradwright.doctor.evidence.calls import step_of
+from gradwright.doctor.evidence.calls import said_call
 from gradwright.doctor.evidence.origin import Origin
 from gradwright.doctor.evidence.reuse import Reuse
 from gradwright.doctor.evidence.second_backward import measured, second_backward, tell_calls
@@ -63,12 +63,12 @@ def explain(crash: Crash) -> Diagnostic | None:
         category=RULE.category,
         severity="error",
         summary=f"{origin.said} was built once, and a second backward needs it",
-        why=_why(crash, reuse, origin),
+        why=_why(reuse, origin),
         labels=_story(crash, reuse, origin).labels,
         fixes=fixes_for_built_once(crash, reuse, origin),
         avoid=(
             "`retain_graph=True`: the error goes away, but "
-            f"{origin.said} would keep its values from before the first step."
+            f"{origin.said} keeps its values however the parameters change."
         ),
         affected=names,
         measured=measured(crash, reuse),
@@ -77,7 +77,6 @@ def explain(crash: Crash) -> Diagnostic | None:
 
 def _story(crash: Crash, reuse: Reuse, origin: Origin) -> Story:
     story = Story()
-    step = step_of(crash.journal, reuse.freed._sequence_nr())
     block = cached_block(crash, reuse)
     if block is not None:
         story.tell(block, "everything parametrized is computed once inside", primary=True)
@@ -85,22 +84,28 @@ def _story(crash: Crash, reuse: Reuse, origin: Origin) -> Story:
         cache = caching_decorator(origin)
         story.tell(cache, "keeps the first result for ever", primary=True)
         span = span_of_site(origin.built)
-        story.tell(span, f"built here, once, in step {step}", primary=cache is None)
+        story.tell(span, "built here, once", primary=cache is None)
     if origin.reused is not None and reuse.joints and reuse.joints[0].consumer is not None:
         used = span_of_node(crash.journal, reuse.joints[0].consumer, origin.reused)
-        story.tell(used, "each step hangs a new graph on it")
+        story.tell(used, "every pass hangs a new graph on it")
     tell_calls(story, crash, reuse)
     return story
 
 
-def _why(crash: Crash, reuse: Reuse, origin: Origin) -> str:
-    where = f"line {origin.built.line}" if origin.built is not None else "that line"
+def _why(reuse: Reuse, origin: Origin) -> str:
+    where = f"line {origin.built.line}" if origin.built is not None else "the line that built it"
+    first = said_call(reuse.freed_by)
+    if not reuse.joints:
+        return (
+            f"`backward()` frees every graph it walks. {where.capitalize()} did not run again "
+            f"after {first}, so there was nothing left to walk."
+        )
     kept = ""
-    if origin.holder is not None and origin.holder.kind != "local":
+    if origin.holder is not None and origin.holder.path != origin.name:
         kept = f" `{origin.holder.path}` keeps it."
     return (
-        f"`backward()` frees every graph it walks. What hangs on {origin.said} is built anew each "
-        f"time; {where} ran before the first call, so its part was gone after it.{kept}"
+        f"`backward()` frees every graph it walks. What is computed from {origin.said} gets a new "
+        f"graph each time, but {where} ran once, before {first}: its graph is gone.{kept}"
     )
 
 

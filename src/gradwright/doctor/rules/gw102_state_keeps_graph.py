@@ -39,7 +39,6 @@ https://docs.pytorch.org/tutorials/intermediate/char_rnn_classification_tutorial
 
 from gradwright.diagnostic import Diagnostic
 from gradwright.doctor.crash import Crash
-from gradwright.doctor.evidence.calls import step_of
 from gradwright.doctor.evidence.handed_on import handed_on_unchanged
 from gradwright.doctor.evidence.origin import Origin
 from gradwright.doctor.evidence.reuse import Reuse
@@ -64,7 +63,7 @@ def explain(crash: Crash) -> Diagnostic | None:
         category=RULE.category,
         severity="error",
         summary=f"{origin.said} goes into the next step with its graph attached",
-        why=_why(crash, reuse, origin),
+        why=_why(origin),
         labels=_story(crash, reuse, origin).labels,
         fixes=fixes_for_state(crash, reuse, origin),
         avoid=(
@@ -101,12 +100,11 @@ def _period(crash: Crash, number: int) -> int:
 def _story(crash: Crash, reuse: Reuse, origin: Origin) -> Story:
     story = Story()
     joint = reuse.joints[0]
-    step = step_of(crash.journal, joint.carried._sequence_nr())
     helper = handed_on_unchanged(crash, reuse, origin)
     if origin.built is not None:
         span = span_of_node(crash.journal, joint.carried, origin.built)
         here = helper is None and origin.look is None
-        story.tell(span, f"{origin.said} is made here, in step {step}", primary=here)
+        story.tell(span, f"{origin.said} is made here, with its graph", primary=here)
     dropped = dropped_detach(origin)
     if dropped is not None:
         tree, statement = dropped
@@ -115,14 +113,16 @@ def _story(crash: Crash, reuse: Reuse, origin: Origin) -> Story:
         story.tell(helper.span, helper.text, primary=True)
     if origin.reused is not None and joint.consumer is not None:
         span = span_of_node(crash.journal, joint.consumer, origin.reused)
-        text = f"the next step reads it, and the graph of step {step} with it"
+        text = "the next step reads it, and the old graph comes along"
         story.tell(span, text, primary=origin.look is not None)
     tell_calls(story, crash, reuse)
     return story
 
 
-def _why(crash: Crash, reuse: Reuse, origin: Origin) -> str:
-    kept = f" (`{origin.holder.path}` keeps it)" if origin.holder is not None else ""
+def _why(origin: Origin) -> str:
+    holder = origin.holder
+    named = holder is None or holder.path == origin.name
+    kept = "" if named or holder is None else f" (`{holder.path}` keeps it)"
     return (
         f"{origin.said} is a value and a history{kept}. The next step needs the value only, but "
         "the history comes along, and the backward of the earlier step has already used it up."

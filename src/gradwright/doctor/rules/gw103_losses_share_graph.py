@@ -66,16 +66,20 @@ def explain(crash: Crash) -> Diagnostic | None:
 def _summary(shared: Shared) -> str:
     if shared.unwanted:
         return f"the first loss reaches through {shared.said} into what the second loss trains"
+    if shared.by_grad:
+        return f"`grad` used up the graph of {shared.said}, and the loss needs it"
     return f"two losses need the graph of {shared.said}, and each has its own backward"
 
 
 def _story(crash: Crash, shared: Shared) -> Story:
     story = Story()
     if shared.built is not None:
-        story.tell(span_of_site(shared.built), "both losses hang on what is built here")
+        text = "the loss hangs" if shared.by_grad else "both losses hang"
+        story.tell(span_of_site(shared.built), f"{text} on what is built here")
     if shared.first_use is not None and shared.first_node is not None:
         span = span_of_node(crash.journal, shared.first_node, shared.first_use)
-        story.tell(span, "the first loss takes it with its graph", primary=shared.unwanted)
+        text = "the first loss takes it with its graph" if shared.unwanted else "one loss reads it"
+        story.tell(span, text, primary=shared.unwanted)
     first = span_of_call(crash.journal, shared.reuse.freed_by)
     second = span_of_call(crash.journal, shared.reuse.call)
     story.tell(first, f"{said_call(shared.reuse.freed_by)} freed it", primary=not shared.unwanted)
@@ -90,6 +94,11 @@ def _why(shared: Shared) -> str:
             "probably needs the value only: it sends a gradient there all the same, and that uses "
             "up the graph."
         )
+    if shared.by_grad:
+        return (
+            "`torch.autograd.grad` frees the graph it walks, and what it returns has no graph of "
+            "its own. With `create_graph=True` it keeps the one and makes the other."
+        )
     return (
         "`backward()` frees every graph it walks, and both losses walk the shared part. "
         "The gradient of a sum is the sum of the gradients: one call does both."
@@ -102,9 +111,14 @@ def _avoid(shared: Shared) -> str:
             "`retain_graph=True`: the second loss would walk a graph that the first loss has "
             "filled with gradients nobody wants, and an in-place error may follow the step."
         )
+    if shared.by_grad:
+        return (
+            "`retain_graph=True`: the error goes away, but the gradient stays a constant, and the "
+            "loss does not train through it."
+        )
     return (
-        "`retain_graph=True` on every call: right as long as nothing steps in between, but the "
-        "shared part is walked once per loss and its memory held."
+        f"`detach()` on {shared.said} for one of the losses: what lies behind would learn from the "
+        "other loss only."
     )
 
 

@@ -53,11 +53,8 @@ def explain(crash: Crash) -> Diagnostic | None:
         name=RULE.name,
         category=RULE.category,
         severity="error",
-        summary=f"`{collected.name}` still holds {collected.old} tensors of earlier steps",
-        why=(
-            f"`{collected.name}` is never emptied: {collected.old} of its {collected.total} "
-            "tensors belong to steps whose backward has run, and their graphs are gone."
-        ),
+        summary=_summary(collected),
+        why=_why(collected),
         labels=_story(crash, collected).labels,
         fixes=fixes_for_collected(crash, collected),
         avoid="`retain_graph=True`: old steps would be counted again in every later one.",
@@ -66,10 +63,25 @@ def explain(crash: Crash) -> Diagnostic | None:
     )
 
 
+def _summary(collected: Collected) -> str:
+    tensors = "1 tensor of an earlier step"
+    if collected.old > 1:
+        tensors = f"{collected.old} tensors of earlier steps"
+    return f"`{collected.name}` still holds {tensors}"
+
+
+def _why(collected: Collected) -> str:
+    belong = "belongs" if collected.old == 1 else "belong"
+    return (
+        f"`{collected.name}` was not emptied after the last step: {collected.old} of its "
+        f"{collected.total} tensors {belong} to a backward that has run, and that freed the graphs."
+    )
+
+
 def _story(crash: Crash, collected: Collected) -> Story:
     story = Story()
     if collected.added is not None:
-        story.tell(span_of_site(collected.added), "each step adds to the list")
+        story.tell(span_of_site(collected.added), f"each step adds to `{collected.name}`")
     if collected.read is not None:
         story.tell(span_of_site(collected.read), "all of it goes into the loss", primary=True)
     tell_calls(story, crash, collected.reuse)
