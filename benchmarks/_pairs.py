@@ -25,9 +25,7 @@ def ratios(
             with condition():
                 found[name].append(_seconds(work, repeats) / plain)
             plain_times.append(plain / repeats)
-    spread = {
-        name: (min(each), statistics.median(each), max(each)) for name, each in found.items()
-    }
+    spread = {name: (min(each), statistics.median(each), max(each)) for name, each in found.items()}
     return statistics.median(plain_times), spread
 
 

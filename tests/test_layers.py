@@ -78,7 +78,7 @@ ALLOWED = [
         "import lightning\nimport gradwright as gw\nfrom ..doctor import x",
     ),
     ("__init__.py", "from gradwright.engine import backward\nfrom .doctor import watch"),
-    ("__main__.py", "from gradwright.doctor.cli import main"),
+    ("__main__.py", "from gradwright.doctor.command.cli import main"),
     ("doctor/cli.py", "from gradwright import __version__"),
 ]
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from gradwright.doctor.cli import main
+from gradwright.doctor.command.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -68,7 +68,9 @@ def visit(folder: Path) -> Visit:
         encoding="utf-8",
         timeout=120,
     )
-    data = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    file = folder / "report.json"
+    assert file.exists(), done.stderr  # the command itself failed
+    data = json.loads(file.read_text(encoding="utf-8"))
     said = _MESSAGE.search(done.stderr)
     message = done.stderr[said.start() :].rstrip("\n") if said else ""
     return Visit(done.returncode, from_json(data, folder), message)

@@ -49,7 +49,7 @@ class Crash:
         self.objects = objects  # what the user handed to `watch` for its names
         self.journal = journal
         self.frames = list(_frames(exception, journal))
-        self.message = str(exception)
+        self.message = _said(exception)
         self._facts: dict[object, object] = {}
 
     def once(self, find: Callable[["Crash"], Fact]) -> Fact:
@@ -118,6 +118,13 @@ def chain(exception: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or (
             None if current.__suppress_context__ else current.__context__
         )
+
+
+def _said(exception: BaseException) -> str:
+    try:
+        return str(exception)
+    except Exception:  # the program's own class may fail at this
+        return "<exception str() failed>"
 
 
 def _frames(exception: BaseException, journal: Journal) -> Iterator[CrashFrame]:

@@ -5,6 +5,8 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
+import torch
+
 from gradwright.diagnostic import Diagnostic, ExceptionFacts, Report
 from gradwright.diagnostic.model import Outcome
 from gradwright.doctor.crash import Crash
@@ -21,10 +23,17 @@ class Watch:
     and stops watching.
     """
 
-    def __init__(self, *objects: object, own: tuple[str, ...] = (), show: bool = True) -> None:
+    def __init__(
+        self,
+        *objects: object,
+        own: tuple[str, ...] = (),
+        ignore: tuple[str, ...] = (),
+        show: bool = True,
+    ) -> None:
         self.report: Report | None = None
         self._show = show
         self._own = own
+        self._ignored = ignore
         self._objects = objects
         self._failures: list[BaseException] = []
         self._journal: Journal | None = None
@@ -77,7 +86,8 @@ class Watch:
         try:
             if self._journal is not None:
                 self._journal.stop()
-                self.report = self._make_report(self._journal, exception, script)
+                with torch._C.DisableTorchFunction():  # tensor subclasses must not hear of it
+                    self.report = self._make_report(self._journal, exception, script)
         except Exception as error:
             self._step_aside(error)
 
@@ -87,7 +97,7 @@ class Watch:
         crash = None
         if isinstance(exception, Exception):
             crash = Crash(exception, journal, self._objects)
-        found = diagnose(crash, self._step_aside) if crash is not None else []
+        found = diagnose(crash, self._step_aside, self._ignored) if crash is not None else []
         return Report(
             script=script,
             outcome=_outcome(exception),

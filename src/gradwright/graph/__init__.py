@@ -1,8 +1,10 @@
 """Reading torch's autograd graph: walking it, what its nodes saved, which leaves it reaches."""
 
+from torch.autograd.graph import Node
+
 from gradwright.graph.names import names_of_tensors
 from gradwright.graph.saved import SavedState, saved_state
-from gradwright.graph.walk import Node, edges_of, engine_order, is_accumulator, leaves, reachable
+from gradwright.graph.walk import edges_of, engine_order, is_accumulator, leaves, reachable
 
 __all__ = [
     "Node",

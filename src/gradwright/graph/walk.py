@@ -52,7 +52,9 @@ def engine_order(roots: Iterable[Node]) -> list[Node]:
     """
     start = list(dict.fromkeys(roots))
     waiting_for = _indegrees(start)
-    ready = [(-_age(node), index, node) for index, node in enumerate(start) if not waiting_for[node]]
+    ready = [
+        (-_age(node), index, node) for index, node in enumerate(start) if not waiting_for[node]
+    ]
     heapq.heapify(ready)
     order: list[Node] = []
     ticket = len(start)

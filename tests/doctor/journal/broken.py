@@ -9,7 +9,8 @@ from pathlib import Path
 from unittest import mock
 
 import gradwright.doctor.watch
-from gradwright.doctor import cli, diagnose, output
+from gradwright.doctor import diagnose
+from gradwright.doctor.command import cli, output
 from gradwright.doctor.journal import engine, journal, optimizers, places, recorder, settrace
 
 PARTS: dict[str, tuple[object, str]] = {

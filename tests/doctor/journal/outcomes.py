@@ -22,7 +22,7 @@ from torch.optim.optimizer import (
     _global_optimizer_pre_hooks,
     register_optimizer_step_post_hook,
 )
-from torch.overrides import _len_torch_function_stack
+from torch._C import _len_torch_function_stack
 
 STEPS = 20
 

@@ -118,7 +118,11 @@ def partials_and_decorators() -> list[Tensor]:
     def grow(x):
         return x.exp()
 
-    return [functools.partial(torch.add, leaf())(leaf()), grow(leaf()), functools.reduce(torch.mul, [leaf(), leaf(), leaf()])]
+    return [
+        functools.partial(torch.add, leaf())(leaf()),
+        grow(leaf()),
+        functools.reduce(torch.mul, [leaf(), leaf(), leaf()]),
+    ]
 
 
 @scenario
@@ -151,12 +155,8 @@ def in_place() -> list[Tensor]:
 @scenario
 def many_lines() -> list[Tensor]:
     x = leaf()
-    y = (
-        x.sin()
-        + x.cos()
-        * helper(
-            x.exp(),
-        )
+    y = x.sin() + x.cos() * helper(
+        x.exp(),
     )
     return [
         y.sum(),

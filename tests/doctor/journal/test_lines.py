@@ -103,9 +103,9 @@ def test_create_graph_nodes_lie_on_the_line_that_asked(journal: Journal) -> None
     line = sys._getframe().f_lineno - 1
     journal.stop()
 
-    assert {seen(journal, node)[0][0] for node in nodes_of([gradient]) if "Pow" not in node.name()} <= {
-        line
-    }
+    assert {
+        seen(journal, node)[0][0] for node in nodes_of([gradient]) if "Pow" not in node.name()
+    } <= {line}
 
 
 def test_threads_have_timelines_of_their_own(journal: Journal) -> None:
@@ -191,5 +191,7 @@ def seen(journal: Journal, node: Node) -> list[tuple[int, str]]:
 
 def truth(node: Node) -> list[tuple[int, str]]:
     frames = FRAME.findall("".join(node.metadata["traceback_"]))  # type: ignore[index]
-    kept = [(line, name) for file, line, name in frames if file in OURS or file.startswith(("<i", "<s"))]
+    kept = [
+        (line, name) for file, line, name in frames if file in OURS or file.startswith(("<i", "<s"))
+    ]
     return [(int(line), name) for line, name in reversed(kept)]

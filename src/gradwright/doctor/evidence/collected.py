@@ -1,7 +1,7 @@
 """A collection that holds tensors of this step and of steps gone by."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -46,9 +46,9 @@ def find_collected(crash: Crash) -> Collected | None:
 
 def tensors_in(container: object) -> Iterator[torch.Tensor]:
     """The tensors of a collection, one level of nesting deep."""
-    values = container.values() if isinstance(container, Mapping) else container
-    if not isinstance(values, list | tuple | deque | set) and not isinstance(container, Mapping):
-        return
+    known = isinstance(container, list | tuple | deque | set)
+    values = container.values() if isinstance(container, Mapping) else container if known else ()
+    assert isinstance(values, Iterable)
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value

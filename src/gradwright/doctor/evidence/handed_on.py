@@ -18,6 +18,10 @@ class HandedOn:
 
     span: Span
     text: str
+    name: str  # of the helper
+    tree: SourceTree
+    definition: ast.FunctionDef
+    returned: ast.Name
 
 
 def handed_on_unchanged(crash: Crash, reuse: Reuse, origin: Origin) -> HandedOn | None:
@@ -36,13 +40,8 @@ def handed_on_unchanged(crash: Crash, reuse: Reuse, origin: Origin) -> HandedOn 
             continue
         returned = _returned_argument(crash, origin.built.file, call)
         if returned is not None:
-            text = f"hands {_said(call)}'s argument back unchanged, its graph included"
-            return HandedOn(returned, text)
+            return returned
     return None
-
-
-def _said(call: ast.Call) -> str:
-    return f"`{dotted(call.func)}`"
 
 
 def _passing(node: ast.AST, name: str) -> ast.Call | None:
@@ -55,7 +54,7 @@ def _passing(node: ast.AST, name: str) -> ast.Call | None:
     return None
 
 
-def _returned_argument(crash: Crash, file: str, call: ast.Call) -> Span | None:
+def _returned_argument(crash: Crash, file: str, call: ast.Call) -> HandedOn | None:
     """The `return` of the called user function that gives its argument back."""
     function = value_of(dotted(call.func) or "", crash, file) or _global(crash, call)
     code = getattr(function, "__code__", None)
@@ -70,7 +69,9 @@ def _returned_argument(crash: Crash, file: str, call: ast.Call) -> Span | None:
         value = node.value if isinstance(node, ast.Return) else None
         if isinstance(value, ast.Name) and value.id in arguments:
             assert isinstance(node, ast.Return)
-            return span_of(tree, node)
+            text = f"`{definition.name}` hands its argument back unchanged, its graph included"
+            name = dotted(call.func) or definition.name
+            return HandedOn(span_of(tree, node), text, name, tree, definition, value)
     return None
 
 

@@ -1,7 +1,7 @@
 """Who keeps a tensor alive: a local variable, an attribute, an item of a list or dict."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from types import CellType, FrameType, FunctionType, GeneratorType, ModuleType
 from typing import Literal
@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 
 from gradwright.doctor.crash import Crash, CrashFrame
+from gradwright.doctor.evidence.plain import attributes_of, items_of, said_key
 
 _VISITS = 20_000  # objects looked at before giving up: an explanation takes 0.1 s at most
 _DEPTH = 7
@@ -113,15 +114,15 @@ def _locals(frame: FrameType) -> list[tuple[str, object]]:
 
 def _inside(step: _Step) -> Iterator[_Step]:
     value = step.value
-    if isinstance(value, Mapping):
-        yield from _items(step, list(value.items())[:_ITEMS])
+    if isinstance(value, dict):
+        yield from _items(step, items_of(value, _ITEMS))
     elif isinstance(value, list | tuple | deque | set | frozenset):
         fields = getattr(type(value), "_fields", None)
         if isinstance(value, tuple) and fields:
-            for name, item in zip(fields, value, strict=False):
+            for name, (_, item) in zip(fields, items_of(value, _ITEMS), strict=False):
                 yield _attribute(step, name, item)
         else:
-            yield from _items(step, list(enumerate(list(value)[:_ITEMS])))
+            yield from _items(step, items_of(value, _ITEMS))
     elif isinstance(value, torch.nn.Module):
         yield from _module(step, value)
     elif isinstance(value, FunctionType):
@@ -130,7 +131,7 @@ def _inside(step: _Step) -> Iterator[_Step]:
         for name, item in _locals(value.gi_frame):
             yield _attribute(step, name, item)
     elif _may_hold(value):
-        for name, item in _attributes(value):
+        for name, item in attributes_of(value):
             yield _attribute(step, name, item)
 
 
@@ -167,18 +168,6 @@ def _may_hold(value: object) -> bool:
     return not home.startswith(_MACHINERY)
 
 
-def _attributes(value: object) -> list[tuple[str, object]]:
-    own = list(vars(value).items()) if hasattr(value, "__dict__") else []
-    slots = getattr(type(value), "__slots__", ())
-    names = (slots,) if isinstance(slots, str) else tuple(slots)
-    missing = object()
-    for name in names:
-        item = getattr(value, name, missing)
-        if item is not missing:
-            own.append((name, item))
-    return own
-
-
 def _attribute(step: _Step, name: str, value: object) -> _Step:
     path = f"{step.holder.path}.{name}"
     holder = Holder(
@@ -201,7 +190,7 @@ def _items(step: _Step, pairs: list[tuple[object, object]]) -> Iterator[_Step]:
 
 def _item(step: _Step, key: object, value: object) -> _Step:
     holder = Holder(
-        f"{step.holder.path}[{key!r}]"[:200],
+        f"{step.holder.path}[{said_key(key)}]"[:200],
         "item",
         _NO_TENSOR,
         step.holder.frame,

@@ -34,8 +34,8 @@ _NAMED = re.compile(
     r"\b(?:torch\.)?(double|float64|float32|float16|bfloat16|float|half|long int|long|int64"
     r"|int32|int|byte|bool)(?:tensor)?\b"
 )
-_EXPECTED = re.compile(r"expected (?:scalar type|target dtype to be|dtype)?[ :]*(\w+)")
-_GOT = re.compile(r"(?:but got|found(?: dtype)?)[ :]*(\w+)")
+_EXPECTED = re.compile(r"(?:expected (?:scalar type|target dtype to be|dtype)?|scalar types:)[ :]*(\w+)")
+_GOT = re.compile(r"(?:but got|found(?: dtype)?)[ :]*(?:torch\.)?(\w+?)(?:tensor)?\b")
 _STEPS = 20_000
 
 
@@ -94,19 +94,19 @@ def find_device_mismatch(crash: Crash) -> Mismatch | None:
 
 
 def tensors_near(crash: Crash) -> Iterator[torch.Tensor]:
-    """The tensors of the failing line and of the library functions that it called."""
+    """The tensors of the library functions that failed, innermost first, and of the user's line."""
     last = crash.raised_at
     if last is None:
         return
     inner = crash.frames[crash.frames.index(last) + 1 :]
     if crash.in_engine:
         return
+    for frame in reversed(inner):
+        yield from _inside(frame)
     for expression in _read_here(last):
         tensor = tensor_in_frame(last, expression)
         if tensor is not None:
             yield tensor
-    for frame in inner:
-        yield from _inside(frame)
 
 
 def _read_here(frame: CrashFrame) -> list[ast.expr]:
@@ -128,9 +128,9 @@ def _inside(frame: CrashFrame) -> Iterator[torch.Tensor]:
 
 
 def _wanted(crash: Crash, named: list[torch.dtype], near: list[torch.Tensor]) -> torch.dtype | None:
-    match = _EXPECTED.search(crash.message.lower())
-    if match is not None and match[1] in _WORDS:
-        return _WORDS[match[1]]
+    for match in _EXPECTED.finditer(crash.message.lower()):
+        if match[1] in _WORDS:
+            return _WORDS[match[1]]
     parameters = [one.dtype for one in near if isinstance(one, torch.nn.Parameter)]
     known = [one for one in (*parameters, torch.float32) if one in named]
     return known[0] if known else next(iter(named), None)
@@ -153,7 +153,10 @@ def _describe(
     wanted: str,
 ) -> Mismatch | None:
     odd = [one for one in near if is_odd(one)]
-    odd.sort(key=lambda one: isinstance(one, torch.nn.Parameter))
+    if "int" in wanted:  # labels and indices come last, and never train
+        last = [one for frame in crash.frames[-1:] for one in _inside(frame) if is_odd(one)]
+        odd = [*reversed(last), *odd]
+    odd.sort(key=lambda one: (isinstance(one, torch.nn.Parameter), one.requires_grad))
     tensor = odd[0] if odd else None
     operations = crash.journal.operations
     starts = [operations.of(one) for one in ([tensor] if tensor is not None else crash.roots())]

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import torch
 
 from gradwright.doctor.crash import Crash
+from gradwright.doctor.evidence.plain import attributes_of, items_of, said_key
 from gradwright.doctor.evidence.trained import names_in_sight
 
 
@@ -43,14 +44,13 @@ def _keys_in_sight(crash: Crash) -> dict[int, str]:
     for frame in reversed(crash.user_frames):
         variables = dict(frame.frame.f_locals)
         owner = variables.get("self")
-        if hasattr(owner, "__dict__"):
-            variables |= {f"self.{key}": value for key, value in vars(owner).items()}
+        if owner is not None:
+            variables |= {f"self.{key}": value for key, value in attributes_of(owner)}
         for name, value in variables.items():
             if isinstance(value, torch.Tensor):
                 found.setdefault(id(value), name)
             elif isinstance(value, dict | list | tuple):
-                pairs = value.items() if isinstance(value, dict) else enumerate(value)
-                for key, item in list(pairs)[:1000]:
+                for key, item in items_of(value, 1000):
                     if isinstance(item, torch.Tensor):
-                        found.setdefault(id(item), f"{name}[{key!r}]"[:80])
+                        found.setdefault(id(item), f"{name}[{said_key(key)}]"[:80])
     return found

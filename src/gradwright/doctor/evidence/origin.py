@@ -14,7 +14,7 @@ from gradwright.doctor.syntax.names import assigned_names, dotted, reads_in
 from gradwright.doctor.syntax.tree import SourceTree, tree_of
 from gradwright.doctor.syntax.where import statement_at
 
-_ADDING = {"append", "appendleft", "add", "extend", "insert", "setdefault", "update"}
+ADDING = {"append", "appendleft", "add", "extend", "insert", "setdefault", "update"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +115,9 @@ def _stored_at(stack: tuple[Site, ...], holder: Holder) -> Site | None:
         if site.code is holder.frame.code:
             return site
         statement = _statement(site)
-        if statement is not None and _knows(site, holder):
-            if holder.root in assigned_names(statement):
-                return site
+        assigned = assigned_names(statement) if statement is not None else []
+        if holder.root in assigned and _knows(site, holder):
+            return site
     return _first(stack)
 
 
@@ -152,8 +152,9 @@ def storing_line(stack: tuple[Site, ...], holder: Holder) -> Site | None:
 def _adds_to(node: ast.Call | ast.Assign, name: str) -> bool:
     if isinstance(node, ast.Call):
         function = node.func
-        adds = isinstance(function, ast.Attribute) and function.attr in _ADDING
-        return adds and _last(dotted(function.value)) == name  # type: ignore[union-attr]
+        if not isinstance(function, ast.Attribute) or function.attr not in ADDING:
+            return False
+        return _last(dotted(function.value)) == name
     targets = (target for target in node.targets if isinstance(target, ast.Subscript))
     return any(_last(dotted(target.value)) == name for target in targets)
 
@@ -170,9 +171,9 @@ def _read_at(stack: tuple[Site, ...], holder: Holder) -> Site | None:
         if holder.attribute:
             if any(name.rpartition(".")[2] == holder.attribute for name in reads):
                 return site
-        elif site.code is holder.frame.code:
-            return site
-        elif _knows(site, holder) and any(_root(name) == holder.root for name in reads):
+        elif site.code is holder.frame.code or (
+            _knows(site, holder) and any(_root(name) == holder.root for name in reads)
+        ):
             return site
     return _first(stack)
 

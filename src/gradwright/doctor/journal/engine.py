@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
@@ -64,7 +64,7 @@ class EngineCalls:
         """Step back, unless somebody else has taken the place since."""
         self._stopped = True
         if torch.autograd._engine_run_backward == self._run:  # type: ignore[attr-defined]
-            torch.autograd._engine_run_backward = self._original  # type: ignore[attr-defined]
+            torch.autograd._engine_run_backward = self._original  # type: ignore[attr-defined,assignment]
 
     def __getitem__(self, index: int) -> EngineCall | None:
         """The call with that index, if it is still remembered."""
@@ -138,7 +138,7 @@ class EngineCalls:
                 inputs = args[3] if len(args) > 3 else ()
             for node in needed_for(roots, inputs) if inputs else reachable(roots):
                 if not is_accumulator(node):
-                    node.metadata[MARK] = index
+                    _notes_of(node)[MARK] = index
         except Exception as error:
             self._on_failure(error)
 
@@ -147,8 +147,13 @@ def mark_of(node: Node) -> int | None:
     """Index of the last marking engine call that ran `node`."""
     if is_accumulator(node):
         return None
-    mark = node.metadata.get(MARK)
+    mark = _notes_of(node).get(MARK)
     return mark if isinstance(mark, int) else None
+
+
+def _notes_of(node: Node) -> dict[object, object]:
+    """`Node.metadata`, which torch's stub declares as a method."""
+    return cast("dict[object, object]", node.metadata)
 
 
 def _node_of(output: torch.Tensor | GradientEdge) -> Node | None:

@@ -72,7 +72,7 @@ class Journal:
         self._compiled = _has_compiled()
         self._compile = torch.compile
         self._compile_noted = functools.wraps(torch.compile)(functools.partial(self._note_compile))
-        torch.compile = self._compile_noted  # type: ignore[assignment]
+        torch.compile = self._compile_noted
         if not self._compiled:
             self._overrides.start()
         self.calls.start()
@@ -152,6 +152,7 @@ class Journal:
             oldest = next(thread for thread in self.timelines if thread != self.main.thread)
             del self.timelines[oldest]
             self._recorders.pop(oldest, None)
+            self._tracer.forget(oldest)
         self.timelines[timeline.thread] = timeline
         self._recorders.pop(timeline.thread, None)  # of a thread that had the same number
         if self._armed:

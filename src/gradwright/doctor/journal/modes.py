@@ -4,10 +4,10 @@ A user's own modes pop whatever lies on top when they end, so ours must never li
 theirs. The context of `torch.set_default_device` insists on being the lowest of all.
 """
 
+from torch._C import _len_torch_function_stack
 from torch.overrides import (
     TorchFunctionMode,
     _get_current_function_mode_stack,
-    _len_torch_function_stack,
     _pop_mode,
     _push_mode,
 )

@@ -98,6 +98,9 @@ class MonitoringTracer:
     def resume(self) -> None:
         """Nothing to do."""
 
+    def forget(self, thread: int) -> None:
+        """Nothing to do: what is known of a thread ends with it."""
+
     def _timeline(self) -> Timeline:
         self._thread.stack = []
         self._thread.timeline = timeline = Timeline()

@@ -26,16 +26,16 @@ class Overrides:
     def start(self) -> None:
         """Take its place, for TorchScript as well."""
         self._original = torch.overrides.has_torch_function
-        self._builtins = torch.jit._builtins._get_builtin_table()  # type: ignore[no-untyped-call]
+        self._builtins = torch.jit._builtins._get_builtin_table()
         self._builtins[id(self._stand_in)] = "aten::has_torch_function"
-        torch.overrides.has_torch_function = self._stand_in
+        torch.overrides.has_torch_function = self._stand_in  # type: ignore[assignment]
 
     def stop(self) -> None:
         """Step back, unless somebody else has taken the place since."""
         if self._original is None:
             return
         if torch.overrides.has_torch_function is self._stand_in:
-            torch.overrides.has_torch_function = self._original
+            torch.overrides.has_torch_function = self._original  # type: ignore[assignment]
         self._builtins.pop(id(self._stand_in), None)
         self._original = None
 

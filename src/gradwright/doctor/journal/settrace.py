@@ -89,6 +89,10 @@ class SettraceTracer:
                 if sys.gettrace() is None:
                     sys.settrace(self._mine[thread])
 
+    def forget(self, thread: int) -> None:
+        """Keep nothing of a thread that has probably ended."""
+        self._mine.pop(thread, None)
+
     def _new_thread(self, frame: FrameType, event: str, argument: Any) -> Any:
         if not self._running:
             sys.settrace(None)

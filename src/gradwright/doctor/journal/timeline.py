@@ -12,7 +12,7 @@ import torch
 
 from gradwright.doctor.journal.places import NOWHERE
 
-next_node_number = torch._C._autograd._get_sequence_nr  # type: ignore[attr-defined]
+next_node_number = torch._C._autograd._get_sequence_nr
 
 HEAD = 50_000  # entries kept from the beginning: what is built once is built early
 TAIL = 50_000  # entries kept from the recent past

@@ -7,11 +7,13 @@ import torch
 
 from gradwright.diagnostic import Edit, Fix
 from gradwright.doctor.crash import Crash
+from gradwright.doctor.evidence.calls import site_of_call
 from gradwright.doctor.evidence.origin import Origin, statement_of_site, value_of
 from gradwright.doctor.evidence.reuse import Reuse
 from gradwright.doctor.journal import Site
 from gradwright.doctor.repairs.attributes import as_property, fixes_for_attribute
 from gradwright.doctor.repairs.cached import cached_block_moved, uncached
+from gradwright.doctor.syntax.calls import set_keyword
 from gradwright.doctor.syntax.expressions import wrap_value
 from gradwright.doctor.syntax.loops import inline_into_use
 from gradwright.doctor.syntax.moves import move_into_body
@@ -20,6 +22,7 @@ from gradwright.doctor.syntax.tree import SourceTree, tree_of
 from gradwright.doctor.syntax.where import (
     Function,
     Loop,
+    call_at,
     function_at,
     loops_around,
     statement_at,
@@ -35,7 +38,7 @@ def fixes_for_built_once(crash: Crash, reuse: Reuse, origin: Origin) -> tuple[Fi
         if edits is not None:
             found.append(Fix(title, edits))
             break
-    detached = _detached(origin)
+    detached = None if reuse.same_root else _detached(origin)
     if detached is not None:
         found.append(Fix(f"keep {origin.said} fixed, if it is not meant to train", detached))
     return tuple(found)
@@ -50,6 +53,8 @@ def _rebuilding(crash: Crash, reuse: Reuse, origin: Origin) -> Iterator[tuple[st
         yield from fixes_for_attribute(crash, origin)
     yield f"compute {origin.said} with the batch", _looked_up_in_batch(crash, origin)
     yield f"compute {origin.said} for each backward", _moved(crash, reuse, origin)
+    if reuse.same_root and reuse.freed_by.step == reuse.call.step:
+        yield "keep the graph for the second call", _kept_for_second(crash, reuse)
 
 
 def _looked_up_in_batch(crash: Crash, origin: Origin) -> Edits | None:
@@ -99,10 +104,10 @@ def _rebuilding_body(crash: Crash, tree: SourceTree, built: Site) -> Loop | Func
             return loops[0] if loops else None
         function = function_at(tree, frame.line)
         outer = function_at(tree, built.line)
-        if function is not None and outer is not None and function is not outer:
-            inside = outer.lineno <= function.lineno <= (outer.end_lineno or 0)
-            if inside and built.line < function.lineno:
-                return function
+        if function is None or function is outer or built.line >= function.lineno:
+            continue
+        if outer is None or function.lineno <= (outer.end_lineno or 0):
+            return function
     return None
 
 
@@ -116,6 +121,16 @@ def _old_statements(crash: Crash, tree: SourceTree, reuse: Reuse, built: Site) -
             lines.update(site.line for site in stack if site.code is built.code)
     found = {statement_at(tree, line) for line in lines}
     return [statement for statement in found if statement is not None]
+
+
+def _kept_for_second(crash: Crash, reuse: Reuse) -> Edits | None:
+    """Two calls on one loss, written out one after the other."""
+    site = site_of_call(crash.journal, reuse.freed_by)
+    tree = tree_of(site.file) if site is not None else None
+    call = call_at(tree, site.line, {"backward", "grad"}) if tree and site else None
+    if tree is None or call is None or reuse.freed_by.place == reuse.call.place:
+        return None
+    return set_keyword(tree, call, "retain_graph", "True")
 
 
 def _detached(origin: Origin) -> Edits | None:

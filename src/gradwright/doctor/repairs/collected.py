@@ -5,13 +5,19 @@ import ast
 from gradwright.diagnostic import Edit, Fix
 from gradwright.doctor.crash import Crash, CrashFrame
 from gradwright.doctor.evidence.collected import Collected
-from gradwright.doctor.evidence.origin import statement_of_site
+from gradwright.doctor.evidence.origin import ADDING, statement_of_site
 from gradwright.doctor.repairs.attributes import step_statement
-from gradwright.doctor.syntax.names import reads_in
+from gradwright.doctor.syntax.names import reads_in, reads_of
 from gradwright.doctor.syntax.state import insert_at_function_end
 from gradwright.doctor.syntax.statements import insert_after
 from gradwright.doctor.syntax.tree import SourceTree, tree_of
-from gradwright.doctor.syntax.where import block_of, function_at, loops_around, statement_at
+from gradwright.doctor.syntax.where import (
+    block_of,
+    class_at,
+    function_at,
+    loops_around,
+    statement_at,
+)
 
 Edits = tuple[Edit, ...]
 
@@ -25,34 +31,62 @@ def fixes_for_collected(crash: Crash, collected: Collected) -> tuple[Fix, ...]:
         lines = [f"{name}.clear()" for name in names]
         edits = _after_last_read(crash, frame, names, lines)
         if edits is not None:
-            return (Fix("empty the list when the step is over", edits),)
+            said = " and ".join(f"`{name}`" for name in names)
+            return (Fix(f"empty {said} when the step is over", edits),)
     return ()
 
 
 def _names_in(frame: CrashFrame, collected: Collected) -> list[str]:
-    """How this function calls the collection and its siblings of equal length."""
+    """How this function calls the collection and the lists that grow with it."""
     container = collected.holder.container
     for name, value in frame.frame.f_locals.items():
         if value is container:
-            return _of_equal_length(name, container, dict(frame.frame.f_locals), "")
+            names = _of_equal_length(name, container, dict(frame.frame.f_locals), "")
+            return [name, *(one for one in names if _read_for_the_loss(frame, one))]
         if value is collected.holder.owner and hasattr(value, "__dict__"):
-            prefix = f"{name}."
-            return _of_equal_length(
-                collected.holder.attribute, container, dict(vars(value)), prefix
-            )
+            attribute = collected.holder.attribute
+            names = _of_equal_length(attribute, container, dict(vars(value)), f"{name}.")
+            return [
+                f"{name}.{attribute}",
+                *(one for one in names if _read_for_the_loss(frame, one)),
+            ]
     return []
+
+
+def _read_for_the_loss(frame: CrashFrame, name: str) -> bool:
+    """Whether the source reads a list before the backward, other than to add to it.
+
+    A history that is only appended to, and read when all is over, stays.
+    """
+    tree = tree_of(frame.file)
+    if tree is None:
+        return False
+    owner = class_at(tree, frame.line) if name.startswith("self.") else None
+    if owner is not None:
+        methods = [one for one in owner.body if isinstance(one, ast.FunctionDef)]
+        reads = [read for method in methods for read in reads_of(method, name)]
+    else:
+        scope = function_at(tree, frame.line) or tree.root
+        reads = [read for read in reads_of(scope, name) if read.lineno <= frame.line]
+    return any(not _is_added_to(tree, read) for read in reads)
+
+
+def _is_added_to(tree: SourceTree, read: ast.expr) -> bool:
+    """`rewards` in `rewards.append(…)`."""
+    name = read.attr if isinstance(read, ast.Attribute) else ""
+    return name in ADDING and isinstance(tree.parents[read], ast.Call)
 
 
 def _of_equal_length(
     first: str, container: object, others: dict[str, object], prefix: str
 ) -> list[str]:
     length = len(container) if isinstance(container, list | dict) else -1
-    names = [prefix + first]
-    for name, value in others.items():
-        alike = isinstance(value, list) and len(value) == length and value is not container
-        if alike and name != first:
-            names.append(prefix + name)
-    return names
+    return [
+        prefix + name
+        for name, value in others.items()
+        if isinstance(value, list) and len(value) == length
+        if value is not container and name != first
+    ]
 
 
 def _after_last_read(
@@ -71,7 +105,6 @@ def _after_last_read(
 
 
 def _loops(tree: SourceTree, frame: CrashFrame) -> bool:
-
     statement = statement_at(tree, frame.line)
     return statement is not None and bool(loops_around(tree, statement))
 

@@ -8,6 +8,7 @@ import torch
 from gradwright.diagnostic import Edit, Fix
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.calls import site_of_call
+from gradwright.doctor.evidence.handed_on import handed_on_unchanged
 from gradwright.doctor.evidence.origin import Origin, statement_of_site, value_of
 from gradwright.doctor.evidence.owners import attribute_of, owners_of
 from gradwright.doctor.evidence.reuse import Reuse
@@ -21,9 +22,7 @@ from gradwright.doctor.syntax.state import detach_reads
 from gradwright.doctor.syntax.statements import insert_after, insert_before, replace_statement
 from gradwright.doctor.syntax.totals import backward_of_addend
 from gradwright.doctor.syntax.tree import SourceTree
-from gradwright.doctor.syntax.where import (
-    function_at,
-)
+from gradwright.doctor.syntax.where import function_at
 from gradwright.graph import is_accumulator, saved_state
 
 Edits = tuple[Edit, ...]
@@ -40,6 +39,7 @@ def fixes_for_state(crash: Crash, reuse: Reuse, origin: Origin) -> tuple[Fix, ..
 def _detaching(crash: Crash, reuse: Reuse, origin: Origin) -> Iterator[tuple[str, Edits | None]]:
     yield f"put only the value into `{origin.name}`", _added_detached(crash, reuse, origin)
     yield f"keep the result of `{origin.name}.detach()`", _dropped_detach(crash, reuse, origin)
+    yield "let the helper return the value only", _helper_detached(crash, reuse, origin)
     if not _ran_in(crash.journal, reuse):
         # a side product, such as running statistics: nothing in its own step needs its gradient
         yield f"store {origin.said} without its graph", _stored_detached(crash, reuse, origin)
@@ -105,6 +105,18 @@ def _dropped_detach(crash: Crash, reuse: Reuse, origin: Origin) -> Edits | None:
     assert isinstance(statement.value.func, ast.Attribute)
     name = dotted(statement.value.func.value)
     return replace_statement(tree, statement, f"{name} = {tree.source(statement.value)}")
+
+
+def _helper_detached(crash: Crash, reuse: Reuse, origin: Origin) -> Edits | None:
+    """`return state` to `return state.detach()`, in a helper that takes one tensor at a time."""
+    helper = handed_on_unchanged(crash, reuse, origin)
+    if helper is None:
+        return None
+    inside = (node for node in ast.walk(helper.definition) if isinstance(node, ast.Call))
+    recurses = any(dotted(node.func) == helper.definition.name for node in inside)
+    if not recurses and not isinstance(_state(crash, origin, origin.name), torch.Tensor):
+        return None
+    return append_method(helper.tree, helper.returned, ".detach()")
 
 
 # -- where to cut -------------------------------------------------------------------------------

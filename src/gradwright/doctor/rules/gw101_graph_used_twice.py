@@ -36,7 +36,7 @@ References
 https://docs.pytorch.org/docs/stable/notes/autograd.html
 """
 
-from gradwright.diagnostic import Diagnostic
+from gradwright.diagnostic import Diagnostic, Fix
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.calls import said_call
 from gradwright.doctor.evidence.origin import Origin
@@ -57,6 +57,7 @@ def explain(crash: Crash) -> Diagnostic | None:
         return None
     reuse, origin = facts
     names = trained_by(crash, reuse)
+    fixes = fixes_for_built_once(crash, reuse, origin)
     return Diagnostic(
         code=RULE.code,
         name=RULE.name,
@@ -65,11 +66,8 @@ def explain(crash: Crash) -> Diagnostic | None:
         summary=f"{origin.said} was built once, and a second backward needs it",
         why=_why(reuse, origin),
         labels=_story(crash, reuse, origin).labels,
-        fixes=fixes_for_built_once(crash, reuse, origin),
-        avoid=(
-            "`retain_graph=True`: the error goes away, but "
-            f"{origin.said} keeps its values however the parameters change."
-        ),
+        fixes=fixes,
+        avoid=_avoid(fixes, origin),
         affected=names,
         measured=measured(crash, reuse),
     )
@@ -106,6 +104,16 @@ def _why(reuse: Reuse, origin: Origin) -> str:
     return (
         f"`backward()` frees every graph it walks. What is computed from {origin.said} gets a new "
         f"graph each time, but {where} ran once, before {first}: its graph is gone.{kept}"
+    )
+
+
+def _avoid(fixes: tuple[Fix, ...], origin: Origin) -> str:
+    written = "".join(edit.replacement for fix in fixes[:1] for edit in fix.edits)
+    if "retain_graph=True" in written:
+        return ""
+    return (
+        "`retain_graph=True`: the error goes away, but "
+        f"{origin.said} keeps its values however the parameters change."
     )
 
 

@@ -6,7 +6,13 @@ import ast
 
 from gradwright.doctor.syntax.changes import Change, Unsafe, rewrite
 from gradwright.doctor.syntax.layout import indentation, starts_line
-from gradwright.doctor.syntax.names import assigned_names, assignments_to, local_names, reads_in
+from gradwright.doctor.syntax.names import (
+    assigned_names,
+    assignments_to,
+    dotted,
+    local_names,
+    reads_in,
+)
 from gradwright.doctor.syntax.statements import deleted
 from gradwright.doctor.syntax.tree import SourceTree
 from gradwright.doctor.syntax.where import scope_of
@@ -16,8 +22,9 @@ from gradwright.doctor.syntax.where import scope_of
 def make_property(tree: SourceTree, class_node: ast.ClassDef, statement: ast.stmt) -> list[Change]:
     """`self.base = f(self.loc)` in `__init__` to a property `base` that returns `f(self.loc)`.
 
-    Refuses if the value reads arguments or local names of `__init__`, or if the class assigns
-    the attribute anywhere else.
+    Arguments of `__init__` that the value reads are stored under their names. Refuses if the
+    value reads other local names of `__init__`, or if the class assigns one of these attributes
+    anywhere else.
     """
     method = scope_of(tree, statement)
     names = assigned_names(statement)
@@ -31,23 +38,65 @@ def make_property(tree: SourceTree, class_node: ast.ClassDef, statement: ast.stm
         raise Unsafe
     if len(assignments_to(class_node, names[0])) != 1 or not starts_line(tree, method):
         raise Unsafe
-    if _own_names(method, statement.value, owner):
-        raise Unsafe
-    return [*deleted(tree, [statement]), _property(tree, method, owner, attribute, statement)]
+    arguments = _arguments_read(tree, class_node, method, statement.value, owner)
+    return [
+        _stored(tree, statement, owner, arguments),
+        _property(tree, method, owner, attribute, statement, arguments),
+    ]
 
 
-def _own_names(method: ast.FunctionDef, value: ast.expr, owner: str) -> set[str]:
-    """Names of the value that only `__init__` knows."""
+def _arguments_read(
+    tree: SourceTree, class_node: ast.ClassDef, method: ast.FunctionDef, value: ast.expr, owner: str
+) -> list[ast.Name]:
+    """The arguments of `__init__` in the value; raises Unsafe if it reads other names of it."""
     known = set(local_names(method)) - {owner}
-    return {name for name in reads_in(value) if name.partition(".")[0] in known}
+    found = [
+        node
+        for node in ast.walk(value)
+        if isinstance(node, ast.Name) and node.id in known and node.id in reads_in(value)
+    ]
+    read = {name.partition(".")[0] for name in reads_in(value)} & known
+    plain = {argument.arg for argument in method.args.args}
+    if read and (method.name != "__init__" or not read <= plain):
+        raise Unsafe
+    if read != {node.id for node in found} or any(assignments_to(method, name) for name in read):
+        raise Unsafe
+    if any(f"{owner}.{name}" in _attributes_of(class_node, owner) for name in read):
+        raise Unsafe
+    return sorted(found, key=tree.start)
+
+
+def _attributes_of(class_node: ast.ClassDef, owner: str) -> set[str]:
+    """What the class uses as attributes of its objects, its methods included."""
+    methods = (node for node in class_node.body if isinstance(node, ast.FunctionDef))
+    named = {f"{owner}.{method.name}" for method in methods}
+    return named | {name for node in ast.walk(class_node) if (name := dotted(node)) is not None}
+
+
+def _stored(tree: SourceTree, statement: ast.stmt, owner: str, arguments: list[ast.Name]) -> Change:
+    names = list(dict.fromkeys(node.id for node in arguments))
+    if not names:
+        (change,) = deleted(tree, [statement])
+        return change
+    indent = indentation(tree, statement)
+    lines = f"{tree.newline}{indent}".join(f"{owner}.{name} = {name}" for name in names)
+    return Change(tree.start(statement), tree.end(statement), lines)
 
 
 def _property(
-    tree: SourceTree, method: ast.FunctionDef, owner: str, attribute: str, statement: ast.Assign
+    tree: SourceTree,
+    method: ast.FunctionDef,
+    owner: str,
+    attribute: str,
+    statement: ast.Assign,
+    arguments: list[ast.Name],
 ) -> Change:
     outer, inner = indentation(tree, method), indentation(tree, statement)
     end = tree.newline
-    value = tree.source(statement.value)
+    start, value = tree.start(statement.value), tree.source(statement.value)
+    for node in reversed(arguments):
+        at = tree.start(node) - start
+        value = f"{value[:at]}{owner}.{value[at:]}"
     text = (
         f"{end}{outer}@property{end}{outer}def {attribute}({owner}):{end}{inner}return {value}{end}"
     )

@@ -15,7 +15,11 @@ class Count(TorchFunctionMode):
 
 
 def own_modes():
-    return [type(m).__name__ for m in _get_current_function_mode_stack() if "Recorder" not in type(m).__name__]
+    return [
+        type(m).__name__
+        for m in _get_current_function_mode_stack()
+        if "Recorder" not in type(m).__name__
+    ]
 
 
 def step():

@@ -6,9 +6,9 @@ import traceback
 from typing import TYPE_CHECKING
 
 from gradwright.diagnostic import ExceptionFacts, Report
+from gradwright.doctor.command.output import say
+from gradwright.doctor.command.start import when_torch_is_loaded
 from gradwright.doctor.forks import call_in_children
-from gradwright.doctor.output import say
-from gradwright.doctor.start import when_torch_is_loaded
 
 if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
@@ -29,7 +29,8 @@ class Observation:
     `failed` says that the doctor could not watch: finding nothing then means nothing.
     """
 
-    def __init__(self, home: str, steps: int | None) -> None:
+    def __init__(self, home: str, steps: int | None, ignore: tuple[str, ...] = ()) -> None:
+        self._ignored = ignore
         self._home = home
         self._steps_left = steps
         self._steps_hook: RemovableHandle | None = None
@@ -72,7 +73,7 @@ class Observation:
             say(f"gradwright: cannot watch; the program goes on: {type(error).__name__}: {error}")
             self.failed = True
             return
-        self._watch = Watch(own=self._own_folders(), show=False)
+        self._watch = Watch(own=self._own_folders(), ignore=self._ignored, show=False)
         self._watch.__enter__()
         if self._steps_left is not None:
             from torch.optim.optimizer import register_optimizer_step_post_hook

@@ -6,7 +6,7 @@ from itertools import dropwhile
 from pathlib import Path
 from types import CodeType, TracebackType
 
-_DOCTOR = str(Path(__file__).resolve().parent) + os.sep
+_DOCTOR = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
 def without_doctor(exception: BaseException, program: CodeType | None) -> None:

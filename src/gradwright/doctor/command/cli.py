@@ -5,9 +5,9 @@ import sys
 from collections.abc import Sequence
 
 from gradwright import __version__
-from gradwright.doctor.options import HELP, CommandParser, parse_doctor
-from gradwright.doctor.output import OutputError, say, show
-from gradwright.doctor.script import ProgramError
+from gradwright.doctor.command.options import HELP, CommandParser, parse_doctor
+from gradwright.doctor.command.output import OutputError, say, show
+from gradwright.doctor.command.script import ProgramError
 
 MISUSED = 2
 
@@ -36,10 +36,10 @@ def _doctor(arguments: Sequence[str]) -> int:
     options = parse_doctor(arguments)
     try:
         if options.fix:
-            from gradwright.doctor.repair import repair
+            from gradwright.doctor.command.repair import repair
 
             return repair(options)
-        from gradwright.doctor.examine import examine
+        from gradwright.doctor.command.examine import examine
 
         return examine(options)
     except (ProgramError, OutputError) as error:
@@ -50,14 +50,14 @@ def _doctor(arguments: Sequence[str]) -> int:
 def _explain(arguments: Sequence[str]) -> int:
     parser = CommandParser("gradwright explain CODE")
     parser.add_argument("code")
-    from gradwright.doctor.explain import explain
+    from gradwright.doctor.command.explain import explain
 
     return explain(parser.parse_args(list(arguments)).code)
 
 
 def _rules(arguments: Sequence[str]) -> int:
     CommandParser("gradwright rules").parse_args(list(arguments))
-    from gradwright.doctor.explain import list_rules
+    from gradwright.doctor.command.explain import list_rules
 
     return list_rules()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from gradwright.doctor.output import Format, show
+from gradwright.doctor.command.output import Format, show
 
 HELP = """\
 Find out what your gradients are doing.

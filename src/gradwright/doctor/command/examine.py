@@ -2,16 +2,15 @@
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from gradwright.diagnostic import Report
-from gradwright.doctor.delivery import Place, deliver
-from gradwright.doctor.observation import Observation
-from gradwright.doctor.options import Options
-from gradwright.doctor.output import check_writable, rank_file
-from gradwright.doctor.run import End, announce, run_program
-from gradwright.doctor.script import home_of
+from gradwright.doctor.command.delivery import Place, deliver
+from gradwright.doctor.command.observation import Observation
+from gradwright.doctor.command.options import Options
+from gradwright.doctor.command.output import check_writable, rank_file
+from gradwright.doctor.command.run import End, announce, run_program
+from gradwright.doctor.command.script import home_of
 
 EXPLAINED = 1
 FAILED = 2
@@ -28,13 +27,14 @@ def examine(options: Options) -> int:
     place = _here(options)
     if place.file is not None:
         check_writable(place.file)
-    observation = Observation(home_of(options.program[0], options.module), options.steps)
+    home = home_of(options.program[0], options.module)
+    observation = Observation(home, options.steps, options.ignore)
     end = run_program(options, observation)
     announce(end)
     if os.getpid() != place.process:  # a forked child that ran on to the end of the script
         return _leave(end, end.status)
     script = options.program[0] if end.program is None else end.program.file
-    report = _without(options.ignore, observation.report(end.exception, script))
+    report = observation.report(end.exception, script)
     delivered = deliver(report, end, place, watched=not observation.failed)
     return _leave(end, exit_status(report, end, options.strict) or delivered)
 
@@ -53,11 +53,6 @@ def _here(options: Options) -> Place:
     cwd = Path.cwd()
     file = options.json and rank_file(cwd / options.json, number)
     return Place(os.getpid(), cwd, sys.stderr, number, file, options.format)
-
-
-def _without(ignored: tuple[str, ...], report: Report) -> Report:
-    kept = (each for each in report.diagnostics if not each.code.startswith(ignored))
-    return replace(report, diagnostics=tuple(kept))
 
 
 def _leave(end: End, status: int) -> int:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from gradwright.diagnostic import Diagnostic, Edit, ExceptionFacts, Fix, Report
-from gradwright.doctor.changes import diff
-from gradwright.doctor.options import Options
-from gradwright.doctor.repair import Run, judge, propose, repair
-from gradwright.doctor.replacement import RefusedError, git_state, replace_files
+from gradwright.doctor.command.changes import diff
+from gradwright.doctor.command.options import Options
+from gradwright.doctor.command.repair import Run, judge, propose, repair
+from gradwright.doctor.command.replacement import RefusedError, git_state, replace_files
 from tests.doctor.commands import GRADWRIGHT, run
 
 BROKEN = """\

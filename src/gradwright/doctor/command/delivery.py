@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TextIO
 
 from gradwright.diagnostic import Report
-from gradwright.doctor.output import Format, OutputError, say, shown, write_json
-from gradwright.doctor.run import End
+from gradwright.doctor.command.output import Format, OutputError, say, shown, write_json
+from gradwright.doctor.command.run import End
 
 UNWRITTEN = 2
 

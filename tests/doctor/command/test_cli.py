@@ -12,11 +12,11 @@ import pytest
 
 from gradwright.diagnostic import Diagnostic, Report, from_json
 from gradwright.diagnostic.model import Severity
-from gradwright.doctor.cli import main
-from gradwright.doctor.examine import exit_status
-from gradwright.doctor.options import Options, parse_doctor
-from gradwright.doctor.output import OutputError, check_writable, rank_file, write_json
-from gradwright.doctor.run import End
+from gradwright.doctor.command.cli import main
+from gradwright.doctor.command.examine import exit_status
+from gradwright.doctor.command.options import Options, parse_doctor
+from gradwright.doctor.command.output import OutputError, check_writable, rank_file, write_json
+from gradwright.doctor.command.run import End
 from tests.doctor.commands import GRADWRIGHT, Result, doctor, run
 
 BROKEN = """
@@ -285,7 +285,7 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path, name: str) -> None:
 
 
 def test_the_command_and_the_module_are_the_same() -> None:
-    code = "import gradwright.__main__ as m, gradwright.doctor.cli as c; print(m.main is c.main)"
+    code = "import gradwright.__main__ as m, gradwright.doctor.command.cli as c; print(m.main is c.main)"
 
     assert run([sys.executable, "-c", code], Path.cwd()).out == "True\n"
     assert run([*GRADWRIGHT, "--version"], Path.cwd()).out == "gradwright 0.1.0\n"

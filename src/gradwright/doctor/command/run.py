@@ -4,11 +4,11 @@ import sys
 import traceback
 from dataclasses import dataclass
 
-from gradwright.doctor.observation import EnoughSteps, Observation
-from gradwright.doctor.options import Options
-from gradwright.doctor.output import say
-from gradwright.doctor.script import Program, ProgramError, open_module, open_script
-from gradwright.doctor.tracebacks import without_doctor
+from gradwright.doctor.command.observation import EnoughSteps, Observation
+from gradwright.doctor.command.options import Options
+from gradwright.doctor.command.output import say
+from gradwright.doctor.command.script import Program, ProgramError, open_module, open_script
+from gradwright.doctor.command.tracebacks import without_doctor
 
 
 @dataclass(frozen=True, slots=True)

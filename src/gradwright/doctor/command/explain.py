@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from shutil import get_terminal_size
 
-from gradwright.doctor.output import colored, say, show
+from gradwright.doctor.command.output import colored, say, show
 from gradwright.doctor.rules import RULES, Rule
 
 UNKNOWN = 2

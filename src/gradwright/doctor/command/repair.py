@@ -19,11 +19,11 @@ from gradwright.diagnostic import (
     apply_to_files,
     from_json,
 )
-from gradwright.doctor.changes import diff
-from gradwright.doctor.child import run_child
-from gradwright.doctor.options import Options
-from gradwright.doctor.output import check_writable, colored, say, write_json
-from gradwright.doctor.replacement import RefusedError, replace_files
+from gradwright.doctor.command.changes import diff
+from gradwright.doctor.command.child import run_child
+from gradwright.doctor.command.options import Options
+from gradwright.doctor.command.output import check_writable, colored, say, write_json
+from gradwright.doctor.command.replacement import RefusedError, replace_files
 
 STILL_THERE = 1
 MISUSED = 2

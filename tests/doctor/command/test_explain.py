@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradwright.doctor.explain import documentation, explain, list_rules, table
+from gradwright.doctor.command.explain import documentation, explain, list_rules, table
 from gradwright.doctor.rules import RULES, Rule
 
 DOCUMENTATION = """A thing goes wrong.

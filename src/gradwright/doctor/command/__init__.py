@@ -1,0 +1,1 @@
+"""The command line: `gradwright doctor`, `explain`, `rules`, `--fix`."""
