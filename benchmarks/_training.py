@@ -1,4 +1,4 @@
-"""Training steps of three sizes, as a user writes them: the doctor follows the lines of this file."""
+"""Training steps of three sizes, as a user writes them: the doctor follows these lines."""
 
 from collections.abc import Callable
 

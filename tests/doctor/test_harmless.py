@@ -82,7 +82,14 @@ def _start(mode: str, programs: list[Path], folder: Path) -> subprocess.Popen[st
     source = str(Path(__file__).parents[2] / "src")
     path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH", "")]))
     return subprocess.Popen(
-        [sys.executable, "-W", "ignore", HERE / "outcomes.py", mode, folder / f"{mode}.json"]
+        [
+            sys.executable,
+            "-W",
+            "ignore",
+            str(HERE / "outcomes.py"),
+            mode,
+            str(folder / f"{mode}.json"),
+        ]
         + [str(program) for program in programs],
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
         cwd=folder,

@@ -1,4 +1,4 @@
-"""Runs the doctor with one of its parts broken, each part in turn: `python broken.py OUT SCRIPT …`."""
+"""Runs the doctor with one part broken, each in turn: `python broken.py OUT SCRIPT …`."""
 
 import contextlib
 import io
@@ -42,7 +42,7 @@ def broken(part: str) -> Iterator[None]:
     def fail(*_: object, **__: object) -> None:
         raise Broken("broken on purpose")
 
-    rule = mock.Mock(explain=fail)
+    rule = mock.Mock(explain=fail, code="GW000")
     value = [rule, rule] if part == "rules" else fail
     with mock.patch.object(owner, name, value, create=part == "nothing"):
         yield

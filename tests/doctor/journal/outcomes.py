@@ -3,6 +3,8 @@
 python outcomes.py plain|watched OUT.json PROGRAM.py …
 """
 
+# mypy: ignore-errors
+
 import contextlib
 import hashlib
 import io
@@ -17,12 +19,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch._C import _len_torch_function_stack
 from torch.optim.optimizer import (
     _global_optimizer_post_hooks,
     _global_optimizer_pre_hooks,
     register_optimizer_step_post_hook,
 )
-from torch._C import _len_torch_function_stack
 
 STEPS = 20
 

@@ -62,7 +62,9 @@ def sizes(journal: Journal) -> dict[str, int]:
         "codes": len(journal.places._codes),
         "lines": len(journal.places._lines_seen),
         "timeline": max(len(one.starts) for one in journal.timelines.values()),
-        "threads": len(journal.timelines) + len(journal._recorders) + len(tracer._mine),
+        "threads": len(journal.timelines)
+        + len(journal._recorders)
+        + len(getattr(tracer, "_mine", ())),
         "engine calls": len(calls.first) + len(calls.recent),
         "steps": len(steps.first) + len(steps.recent),
         "operations": len(ops.entries),
@@ -113,7 +115,7 @@ def test_all_is_bounded(journal: Journal) -> None:
         exec(compile("def make(x):\n    y = x * 2\n    return y + 1\n", name, "exec"), space)
         loss = recurse(space["make"](weight), turn).sum()  # type: ignore[operator]
         with torch.no_grad():
-            torch.zeros(2).add_(1).item
+            torch.zeros(2).add_(1)
             kept.append(torch.zeros(1))
         loss.item()
         loss.backward()

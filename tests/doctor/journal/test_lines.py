@@ -67,7 +67,7 @@ def test_recomputed_nodes_lie_on_their_own_line_or_on_the_backward(journal: Jour
 
 def test_nodes_from_before_are_made_nowhere() -> None:
     old = leaf() * 2
-    journal = Journal(UserCode(), pytest.fail)
+    journal = Journal(UserCode(), lambda error: pytest.fail(repr(error)))
     journal.start(sys._getframe())
     new = leaf() * 3
     journal.stop()
@@ -81,7 +81,7 @@ def test_nodes_from_before_are_made_nowhere() -> None:
 def test_nodes_of_the_forgotten_middle_are_made_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("HEAD", 20), ("TAIL", 20), ("MOST", 60)):
         monkeypatch.setattr(timeline, name, value)
-    journal = Journal(UserCode(), pytest.fail)
+    journal = Journal(UserCode(), lambda error: pytest.fail(repr(error)))
     journal.start(sys._getframe())
     made = []
     for turn in range(200):

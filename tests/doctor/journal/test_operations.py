@@ -161,5 +161,5 @@ def test_other_tensors_go_through(journal: Journal) -> None:
     operation = journal.operations.of(made)
     assert operation is not None and operation.name == "mul"
     sources = [journal.operations[index] for index in operation.parents]
-    assert [one.source for one in sources if one is not None][0] == "parameter"
+    assert next(one.source for one in sources if one is not None) == "parameter"
     assert attention is not None

@@ -14,7 +14,8 @@ from gradwright.doctor.command import cli
 def visit(script: str) -> dict[str, object]:
     """What the program printed, what was said, and how it ended."""
     printed, said = io.StringIO(), io.StringIO()
-    folder, status = os.getcwd(), 0
+    folder = os.getcwd()
+    status: object = 0
     started = time.process_time()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
         try:

@@ -17,6 +17,7 @@ _ITEMS = 2_000
 
 _MACHINERY = (
     "builtins",
+    "gradwright.",
     "numpy",
     "torch._",
     "torch.autograd",
@@ -26,6 +27,8 @@ _MACHINERY = (
     "torch.optim",
     "torch.storage",
 )
+
+_ATOMS = {str, bytes, int, float, bool, complex, type(None)}
 
 Kind = Literal["local", "global", "attribute", "item"]
 
@@ -132,7 +135,8 @@ def _inside(step: _Step) -> Iterator[_Step]:
             yield _attribute(step, name, item)
     elif _may_hold(value):
         for name, item in attributes_of(value):
-            yield _attribute(step, name, item)
+            if type(item) not in _ATOMS:
+                yield _attribute(step, name, item)
 
 
 def _module(step: _Step, module: torch.nn.Module) -> Iterator[_Step]:
@@ -185,7 +189,8 @@ def _attribute(step: _Step, name: str, value: object) -> _Step:
 
 def _items(step: _Step, pairs: list[tuple[object, object]]) -> Iterator[_Step]:
     for key, value in pairs:
-        yield _item(step, key, value)
+        if type(value) not in _ATOMS:
+            yield _item(step, key, value)
 
 
 def _item(step: _Step, key: object, value: object) -> _Step:

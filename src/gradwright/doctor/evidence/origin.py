@@ -167,19 +167,19 @@ def _read_at(stack: tuple[Site, ...], holder: Holder) -> Site | None:
     """The line that read it again, in the function that knows its name if there is one."""
     for site in stack:
         statement = _statement(site)
-        reads = reads_in(statement) if statement is not None else set()
+        reads = names_read(statement) if statement is not None else set()
         if holder.attribute:
             if any(name.rpartition(".")[2] == holder.attribute for name in reads):
                 return site
-        elif site.code is holder.frame.code or (
-            _knows(site, holder) and any(_root(name) == holder.root for name in reads)
-        ):
+        elif site.code is holder.frame.code or (holder.root in reads and _knows(site, holder)):
             return site
     return _first(stack)
 
 
-def _root(name: str) -> str:
-    return name.partition(".")[0]
+def names_read(statement: ast.stmt) -> set[str]:
+    """What a statement reads: for `self.table.sum()` also `self.table` and `self`."""
+    parts = (name.split(".") for name in reads_in(statement))
+    return {".".join(part[:end]) for part in parts for end in range(1, len(part) + 1)}
 
 
 def _handed_over(old: Site, new: Site) -> list[str]:
@@ -192,7 +192,7 @@ def _handed_over(old: Site, new: Site) -> list[str]:
     before, after = _statement(old), _statement(new)
     if before is None or after is None:
         return []
-    assigned, reads = assigned_names(before), reads_in(after)
+    assigned, reads = assigned_names(before), names_read(after)
     exact = [name for name in assigned if name in reads]
     last = {name.rpartition(".")[2] for name in assigned}
     return exact or sorted(name for name in reads if name.rpartition(".")[2] in last)

@@ -25,6 +25,7 @@ _METHODS = {
     "torch.bfloat16": "bfloat16",
     "torch.int64": "long",
 }
+_FRACTIONS = {"rand", "randn", "normal", "linspace", "logspace"}  # make no whole numbers
 _FACTORIES = {"tensor", "as_tensor", "asarray", "zeros", "ones", "full", "empty", "rand", "randn"}
 _FACTORIES |= {"arange", "linspace", "eye", "logspace"}
 
@@ -75,7 +76,8 @@ def _in_call(tree: SourceTree, call: ast.Call, wanted: str) -> Edits | None:
     function = qualified_name(tree, call.func) or ""
     module = torch_name(tree)
     text = wanted.replace("torch", module, 1) if module else wanted
-    named = function.startswith("torch.") and function.removeprefix("torch.") in _FACTORIES
+    known = _FACTORIES - _FRACTIONS if "int" in wanted else _FACTORIES
+    named = function.startswith("torch.") and function.removeprefix("torch.") in known
     if keyword_of(call, "dtype") is not None or (named and module):
         return set_keyword(tree, call, "dtype", text)
     if isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS.values():

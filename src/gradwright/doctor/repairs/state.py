@@ -9,7 +9,7 @@ from gradwright.diagnostic import Edit, Fix
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.calls import site_of_call
 from gradwright.doctor.evidence.handed_on import handed_on_unchanged
-from gradwright.doctor.evidence.origin import Origin, statement_of_site, value_of
+from gradwright.doctor.evidence.origin import Origin, names_read, statement_of_site, value_of
 from gradwright.doctor.evidence.owners import attribute_of, owners_of
 from gradwright.doctor.evidence.reuse import Reuse
 from gradwright.doctor.journal import Journal, Site, mark_of
@@ -17,7 +17,7 @@ from gradwright.doctor.repairs.after_step import detached_after_step, reset_owne
 from gradwright.doctor.repairs.detaching import detaching_line
 from gradwright.doctor.syntax.changes import combine
 from gradwright.doctor.syntax.expressions import append_method, wrap_value
-from gradwright.doctor.syntax.names import assigned_names, dotted, reads_in
+from gradwright.doctor.syntax.names import assigned_names, dotted
 from gradwright.doctor.syntax.state import detach_reads
 from gradwright.doctor.syntax.statements import insert_after, insert_before, replace_statement
 from gradwright.doctor.syntax.totals import backward_of_addend
@@ -47,7 +47,10 @@ def _detaching(crash: Crash, reuse: Reuse, origin: Origin) -> Iterator[tuple[str
         yield f"forget {origin.said} after each step", reset_owners(crash, origin)
         yield f"detach {origin.said} after each step", detached_after_step(crash, origin)
     yield "call backward on the new loss only", _addend_only(reuse, crash, origin)
-    yield f"start each step from the value of {origin.said} only", _read_detached(crash, origin)
+    yield (
+        f"start each step from the value of {origin.said} only",
+        _read_detached(crash, reuse, origin),
+    )
 
 
 # -- a collection ---------------------------------------------------------------------------------
@@ -185,9 +188,9 @@ def _innermost(journal: Journal, node: torch.autograd.graph.Node) -> Site | None
     return stack[0] if stack else None
 
 
-def _read_detached(crash: Crash, origin: Origin) -> Edits | None:
-    """Detach the state right before the line that reads it in the next step."""
-    found = statement_of_site(origin.reused)
+def _read_detached(crash: Crash, reuse: Reuse, origin: Origin) -> Edits | None:
+    """Detach the state right before the line that reads it first in the next step."""
+    found = _first_read(crash, reuse, origin)
     if found is None or origin.reused is None or not origin.name:
         return None
     tree, statement = found
@@ -206,6 +209,20 @@ def _read_detached(crash: Crash, origin: Origin) -> Edits | None:
     if line is not None and _starts_as_number(tree, name):
         line = f"{name} = {name} if isinstance({name}, (int, float)) else {name}.detach()"
     return insert_before(tree, statement, [line]) if line is not None else None
+
+
+def _first_read(crash: Crash, reuse: Reuse, origin: Origin) -> tuple[SourceTree, ast.stmt] | None:
+    """Of the statements of one function that read the state, the one that ran first."""
+    joints = [joint for joint in reuse.joints if joint.carried is reuse.joints[0].carried]
+    consumers = [joint.consumer._sequence_nr() for joint in joints if joint.consumer is not None]
+    for number in sorted(consumers):
+        for site in crash.journal.stack_of_node(number):
+            found = statement_of_site(site)
+            if found is None or origin.reused is None or site.code is not origin.reused.code:
+                continue
+            if _local_name(*found, origin) is not None:
+                return found
+    return statement_of_site(origin.reused)
 
 
 def _addend_only(reuse: Reuse, crash: Crash, origin: Origin) -> Edits | None:
@@ -231,7 +248,7 @@ def _item_read(tree: SourceTree, statement: ast.stmt, origin: Origin) -> ast.Sub
 
 def _local_name(tree: SourceTree, statement: ast.stmt, origin: Origin) -> str | None:
     """The name by which the reading statement knows the state."""
-    reads = reads_in(statement)
+    reads = names_read(statement)
     attribute = origin.holder.attribute if origin.holder is not None else ""
     wanted = {origin.name} if not attribute else set()
     for name in sorted(reads, key=len, reverse=True):

@@ -101,14 +101,15 @@ def _story(crash: Crash, reuse: Reuse, origin: Origin) -> Story:
     story = Story()
     joint = reuse.joints[0]
     helper = handed_on_unchanged(crash, reuse, origin)
+    dropped = dropped_detach(origin)
     if origin.built is not None:
         span = span_of_node(crash.journal, joint.carried, origin.built)
-        here = helper is None and origin.look is None
+        here = helper is None and dropped is None and origin.look is None
         story.tell(span, f"{origin.said} is made here, with its graph", primary=here)
-    dropped = dropped_detach(origin)
     if dropped is not None:
         tree, statement = dropped
-        story.tell(span_of(tree, statement), "returns a detached copy, which nobody keeps")
+        text = "returns a detached tensor, which nobody keeps"
+        story.tell(span_of(tree, statement), text, primary=True)
     if helper is not None:
         story.tell(helper.span, helper.text, primary=True)
     if origin.reused is not None and joint.consumer is not None:

@@ -1,5 +1,7 @@
 """A program's own function modes, in all orders, and default devices."""
 
+# mypy: ignore-errors
+
 import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 

@@ -1,5 +1,7 @@
 """The record starts and ends within a program's `with torch.device(…)` and function modes."""
 
+# mypy: ignore-errors
+
 import torch
 from torch.overrides import TorchFunctionMode, _len_torch_function_stack
 

@@ -1,5 +1,7 @@
 """Threads, data loader workers, generators, exceptions that are caught."""
 
+# mypy: ignore-errors
+
 import threading
 
 import torch
