@@ -16,7 +16,8 @@ class SavedState:
 
     `none`: it saved no tensor. `live`: usable. `freed`: a backward has released them.
     `modified`: one was changed in place after it was saved (`tensor` is that one, `message` is
-    torch's sentence with the versions). `hooked`: reading would run an unpack hook, so nobody looked.
+    torch's sentence with the versions). `hooked`: reading would run an unpack hook, so nobody
+    looked.
     """
 
     state: State

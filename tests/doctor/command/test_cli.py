@@ -285,7 +285,8 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path, name: str) -> None:
 
 
 def test_the_command_and_the_module_are_the_same() -> None:
-    code = "import gradwright.__main__ as m, gradwright.doctor.command.cli as c; print(m.main is c.main)"
+    code = "import gradwright.__main__ as m\nimport gradwright.doctor.command.cli as c\n"
+    code += "print(m.main is c.main)"
 
     assert run([sys.executable, "-c", code], Path.cwd()).out == "True\n"
     assert run([*GRADWRIGHT, "--version"], Path.cwd()).out == "gradwright 0.1.0\n"

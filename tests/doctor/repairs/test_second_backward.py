@@ -1,7 +1,5 @@
 """What is offered for a second backward: its title, its lines, and that it runs."""
 
-from textwrap import dedent
-
 import pytest
 
 from gradwright.diagnostic import Diagnostic
@@ -126,7 +124,8 @@ CASES: dict[str, tuple[str, str, str, str]] = {
             rows[step].exp().sum().backward()
         """,
         "compute `rows.rows` at each use",
-        "        self.ids = ids\n\n    @property\n    def rows(self):\n        return embed(self.ids)\n",
+        "        self.ids = ids\n\n    @property\n    def rows(self):\n"
+        "        return embed(self.ids)\n",
     ),
     "cache that is reset by a method": (
         "GW101",
@@ -442,17 +441,37 @@ def test_first_fix_is_this_and_it_runs(
     assert lines in programs.repaired(found.fixes[0])
 
 
-@pytest.mark.parametrize("name", ["rows of a table", "list of losses", "two statements"])
-def test_the_other_fix_runs_too(programs: Programs, name: str) -> None:
+@pytest.mark.parametrize("name", ["list of losses", "two statements"])
+def test_the_graph_may_be_kept_instead(programs: Programs, name: str) -> None:
     found = explained(programs, CASES[name][1])
 
-    assert len(found.fixes) == 2
-    before = dedent(CASES[name][1]).removeprefix("\n")
-    assert programs.repaired(found.fixes[1]) != before or name == ""
+    assert found.fixes[1].title == "keep the graph, if each gradient is needed by itself"
+    assert "backward(retain_graph=True)" in programs.repaired(found.fixes[1])
+
+
+FIXED_TABLE = """
+    embed, head = nn.Embedding(4, 2), nn.Linear(2, 1)
+    table = embed(torch.arange(4))
+    for step in range(3):
+        {}.sum().backward()
+"""
+
+
+def test_a_table_may_be_kept_fixed_where_something_else_trains(programs: Programs) -> None:
+    found = explained(programs, FIXED_TABLE.format("head(table[step])"))
+
+    assert found.fixes[1].title == "keep `table` fixed, if it is not meant to train"
+    assert "table = embed(torch.arange(4)).detach()\n" in programs.repaired(found.fixes[1])
+
+
+def test_a_table_is_not_fixed_where_nothing_would_train_then(programs: Programs) -> None:
+    found = explained(programs, FIXED_TABLE.format("table[step].exp()"))
+
+    assert len(found.fixes) == 1
 
 
 def explained(programs: Programs, text: str) -> Diagnostic:
     failures: list[BaseException] = []
-    (found,) = diagnose(programs.crash(text), failures.append)
-    assert not failures
-    return found
+    found = diagnose(programs.crash(text), failures.append)
+    assert (failures, len(found)) == ([], 1)
+    return found[0]

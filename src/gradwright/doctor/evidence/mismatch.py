@@ -34,7 +34,9 @@ _NAMED = re.compile(
     r"\b(?:torch\.)?(double|float64|float32|float16|bfloat16|float|half|long int|long|int64"
     r"|int32|int|byte|bool)(?:tensor)?\b"
 )
-_EXPECTED = re.compile(r"(?:expected (?:scalar type|target dtype to be|dtype)?|scalar types:)[ :]*(\w+)")
+_EXPECTED = re.compile(
+    r"(?:expected (?:scalar type|target dtype to be|dtype)?|scalar types:)[ :]*(\w+)"
+)
 _GOT = re.compile(r"(?:but got|found(?: dtype)?)[ :]*(?:torch\.)?(\w+?)(?:tensor)?\b")
 _STEPS = 20_000
 

@@ -58,7 +58,7 @@ def find_origin(crash: Crash, carried: Node, consumer: Node | None) -> Origin:
     built = crash.journal.stack_of_node(carried._sequence_nr())
     reused = crash.journal.stack_of_node(consumer._sequence_nr()) if consumer is not None else ()
     if holders:
-        return _held(holders, built, reused)
+        return _held(crash, holders, built, reused)
     for new in reused:
         for old in built:
             names = _handed_over(old, new)
@@ -66,7 +66,7 @@ def find_origin(crash: Crash, carried: Node, consumer: Node | None) -> Origin:
                 return Origin(names[0], old, new, None, ())
     heirs = tuple(find_holders(crash, lambda tensor: _took_its_place(crash, tensor, carried)))
     if heirs:
-        return _held(heirs, built, reused)
+        return _held(crash, heirs, built, reused)
     for new in reused:
         names = _handed_over(new, new)
         if names:
@@ -74,12 +74,14 @@ def find_origin(crash: Crash, carried: Node, consumer: Node | None) -> Origin:
     return Origin("", _first(built), _first(reused), None, ())
 
 
-def _held(holders: tuple[Holder, ...], built: tuple[Site, ...], reused: tuple[Site, ...]) -> Origin:
+def _held(
+    crash: Crash, holders: tuple[Holder, ...], built: tuple[Site, ...], reused: tuple[Site, ...]
+) -> Origin:
     holder = holders[0]
     name = holder.path
     if holder.kind == "item" and not isinstance(holder.container, dict):
         name = holder.variable
-    return Origin(name, _stored_at(built, holder), _read_at(reused, holder), holder, holders)
+    return Origin(name, _stored_at(crash, built, holder), _read_at(reused, holder), holder, holders)
 
 
 def _took_its_place(crash: Crash, tensor: torch.Tensor, carried: Node) -> bool:
@@ -97,7 +99,7 @@ def _first(stack: tuple[Site, ...]) -> Site | None:
     return next(shown, stack[0] if stack else None)
 
 
-def _stored_at(stack: tuple[Site, ...], holder: Holder) -> Site | None:
+def _stored_at(crash: Crash, stack: tuple[Site, ...], holder: Holder) -> Site | None:
     """The line that put the tensor where it is kept."""
     if holder.kind == "item" and not isinstance(holder.container, tuple):
         stored = storing_line(stack, holder)
@@ -110,7 +112,8 @@ def _stored_at(stack: tuple[Site, ...], holder: Holder) -> Site | None:
                 name.rpartition(".")[2] == holder.attribute for name in assigned_names(statement)
             ):
                 return site
-        return _first(stack)
+        if _is_users_object(crash, holder):
+            return _first(stack)
     for site in stack:
         if site.code is holder.frame.code:
             return site
@@ -119,6 +122,16 @@ def _stored_at(stack: tuple[Site, ...], holder: Holder) -> Site | None:
         if holder.root in assigned and _knows(site, holder):
             return site
     return _first(stack)
+
+
+def _is_users_object(crash: Crash, holder: Holder) -> bool:
+    """Whether the variable holds an object of the user's own class, not a library's container."""
+    value = holder.frame.frame.f_locals.get(holder.root)
+    module = sys.modules.get(type(value).__module__)
+    file = getattr(module, "__file__", None)
+    return type(value).__module__ == "__main__" or (
+        file is not None and crash.journal.is_user(file)
+    )
 
 
 def _knows(site: Site, holder: Holder) -> bool:

@@ -8,7 +8,7 @@ from typing import Literal
 from gradwright.diagnostic import Span
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.spans import span_of_site
-from gradwright.doctor.journal import Operation, Site
+from gradwright.doctor.journal import Operation, Site, Switch
 from gradwright.doctor.syntax.decorators import context_name
 from gradwright.doctor.syntax.tree import SourceTree, tree_of
 from gradwright.doctor.syntax.where import (
@@ -136,14 +136,26 @@ def _left_on(crash: Crash, operation: Operation | None) -> Region | None:
 
 def _own_context(crash: Crash, stack: Sequence[Site], operation: Operation | None) -> Region | None:
     """A `with` whose context manager is the user's own function around `no_grad`."""
-    switch = operation.switch if operation is not None else None
-    for entered in () if switch is None else crash.journal.places.stack(switch.place)[1:]:
-        tree = tree_of(entered.file)
-        statement = statement_at(tree, entered.line) if tree is not None else None
-        on_stack = any(site.code is entered.code for site in stack)
-        if tree is not None and isinstance(statement, WITHS) and on_stack:
-            return _with_region(tree, statement, 0, entered)
+    for switch in _switches(crash, operation):
+        for entered in crash.journal.places.stack(switch.place)[1:]:
+            tree = tree_of(entered.file)
+            statement = statement_at(tree, entered.line) if tree is not None else None
+            if tree is None or not isinstance(statement, WITHS):
+                continue
+            inside = any(
+                site.code is entered.code and _in_body(statement, site.line) for site in stack
+            )
+            if inside:
+                return _with_region(tree, statement, 0, entered)
     return None
+
+
+def _switches(crash: Crash, operation: Operation | None) -> list[Switch]:
+    """The switch that held for an operation; without a record, all that were ever thrown."""
+    if operation is not None:
+        return [operation.switch] if operation.switch is not None else []
+    known = {one.place: one for one in crash.journal.operations.switches if not one.recording}
+    return list(reversed(known.values()))
 
 
 def _behind_library(

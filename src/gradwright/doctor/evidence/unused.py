@@ -73,11 +73,13 @@ def _find_break(crash: Crash, tensors: tuple[torch.Tensor, ...]) -> Break | None
 
 def _find_new_leaf(crash: Crash, wanted: Operation) -> Break | None:
     """A leaf below the outputs that shares its memory with a result of the unused input."""
+    operations = crash.journal.operations
     memory = {storage_of(leaf) for leaf in leaves(crash.root_nodes())} - {0}
-    for operation in reversed(crash.journal.operations.entries):
-        if operation.source or operation.storage not in memory or not operation.requires_grad:
+    for operation in reversed(operations.entries):
+        if operation.source or operation.storage not in memory or operation.view:
             continue
-        if _leads_to(crash, operation, wanted):
+        memory.discard(operation.storage)  # what lay there before was another tensor
+        if operation.requires_grad and _leads_to(crash, operation, wanted):
             return _as_break(crash, operation, "parameter")
     return None
 

@@ -41,6 +41,7 @@ class Operation:
         "source",
         "storage",
         "switch",
+        "view",
     )
 
     def __init__(self, index: int, name: str, place: int, output: torch.Tensor) -> None:
@@ -58,6 +59,7 @@ class Operation:
         self.shape, self.device = _shape_and_device(output)
         self.dtype = output.dtype
         self.storage = storage_of(output)
+        self.view = False  # it shares the memory of one of its inputs
 
 
 class Switch:

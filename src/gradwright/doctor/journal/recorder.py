@@ -15,6 +15,7 @@ from gradwright.doctor.journal.operations import (
     Operations,
     Switch,
     Write,
+    storage_of,
 )
 from gradwright.doctor.journal.timeline import Timeline, next_node_number
 
@@ -139,6 +140,7 @@ class Recorder(TorchFunctionMode):
                 continue  # `.to`, dropout in eval: the very tensor that came in
             operation = operations.add(name, place, output)
             operation.parents = parents
+            operation.view = any(storage_of(one) == operation.storage for one in inputs)
             operation.first_node, operation.last_node = first_node, last_node
             operation.code, operation.instruction = code, instruction
             if not output.requires_grad:

@@ -27,6 +27,7 @@ from gradwright.doctor.syntax.where import (
     loops_around,
     statement_at,
 )
+from gradwright.graph import leaves
 
 Edits = tuple[Edit, ...]
 
@@ -38,7 +39,7 @@ def fixes_for_built_once(crash: Crash, reuse: Reuse, origin: Origin) -> tuple[Fi
         if edits is not None:
             found.append(Fix(title, edits))
             break
-    detached = None if reuse.same_root else _detached(origin)
+    detached = _detached(origin) if _others_train(crash, reuse) else None
     if detached is not None:
         found.append(Fix(f"keep {origin.said} fixed, if it is not meant to train", detached))
     return tuple(found)
@@ -131,6 +132,14 @@ def _kept_for_second(crash: Crash, reuse: Reuse) -> Edits | None:
     if tree is None or call is None or reuse.freed_by.place == reuse.call.place:
         return None
     return set_keyword(tree, call, "retain_graph", "True")
+
+
+def _others_train(crash: Crash, reuse: Reuse) -> bool:
+    """Whether the loss has parameters besides those below what was built once."""
+    if not reuse.joints:
+        return False
+    below = {id(leaf) for leaf in leaves([reuse.joints[0].carried])}
+    return any(id(leaf) not in below for leaf in leaves(crash.root_nodes()))
 
 
 def _detached(origin: Origin) -> Edits | None:

@@ -46,6 +46,7 @@ from gradwright.doctor.evidence.second_backward import measured, second_backward
 from gradwright.doctor.evidence.spans import span_of_node
 from gradwright.doctor.evidence.story import Story
 from gradwright.doctor.evidence.trained import trained_by
+from gradwright.doctor.repairs.cached import cached_block
 from gradwright.doctor.repairs.state import dropped_detach, fixes_for_state
 from gradwright.doctor.rules.base import Rule
 from gradwright.doctor.syntax.where import span_of
@@ -77,7 +78,7 @@ def explain(crash: Crash) -> Diagnostic | None:
 
 def is_state(crash: Crash, reuse: Reuse, origin: Origin) -> bool:
     """Whether the line that made the old tensor runs again in every step."""
-    if not reuse.joints:
+    if not reuse.joints or cached_block(crash, reuse) is not None:
         return False
     joint = reuse.joints[0]
     assert joint.consumer is not None
@@ -124,8 +125,9 @@ def _why(origin: Origin) -> str:
     holder = origin.holder
     named = holder is None or holder.path == origin.name
     kept = "" if named or holder is None else f" (`{holder.path}` keeps it)"
+    said = origin.said[:1].upper() + origin.said[1:]
     return (
-        f"{origin.said} is a value and a history{kept}. The next step needs the value only, but "
+        f"{said} is a value and a history{kept}. The next step needs the value only, but "
         "the history comes along, and the backward of the earlier step has already used it up."
     )
 

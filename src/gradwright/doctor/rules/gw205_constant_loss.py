@@ -47,7 +47,7 @@ def explain(crash: Crash) -> Diagnostic | None:
     severance = crash.once(find_severance)
     if severance is None or severance.cut is not None or severance.passage is not None:
         return None
-    if crash.once(frozen_feeds):
+    if crash.once(frozen_feeds) or (crash.call is not None and not crash.call.recording):
         return None
     operation, site = constant_site(crash, severance)
     if site is None:

@@ -9,6 +9,7 @@ from gradwright.doctor.syntax.layout import indentation, starts_line
 from gradwright.doctor.syntax.names import (
     assigned_names,
     assignments_to,
+    binds_in,
     dotted,
     local_names,
     reads_in,
@@ -16,6 +17,8 @@ from gradwright.doctor.syntax.names import (
 from gradwright.doctor.syntax.statements import deleted
 from gradwright.doctor.syntax.tree import SourceTree
 from gradwright.doctor.syntax.where import scope_of
+
+_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @rewrite
@@ -50,19 +53,17 @@ def _arguments_read(
 ) -> list[ast.Name]:
     """The arguments of `__init__` in the value; raises Unsafe if it reads other names of it."""
     known = set(local_names(method)) - {owner}
-    found = [
-        node
-        for node in ast.walk(value)
-        if isinstance(node, ast.Name) and node.id in known and node.id in reads_in(value)
-    ]
     read = {name.partition(".")[0] for name in reads_in(value)} & known
     plain = {argument.arg for argument in method.args.args}
     if read and (method.name != "__init__" or not read <= plain):
         raise Unsafe
-    if read != {node.id for node in found} or any(assignments_to(method, name) for name in read):
+    if any(assignments_to(method, name) for name in read) or read & binds_in(value):
         raise Unsafe
     if any(f"{owner}.{name}" in _attributes_of(class_node, owner) for name in read):
         raise Unsafe
+    found = [node for node in ast.walk(value) if isinstance(node, ast.Name) and node.id in read]
+    if any(isinstance(node, _SCOPES) for node in ast.walk(value)) and found:
+        raise Unsafe  # the name may mean something else inside
     return sorted(found, key=tree.start)
 
 

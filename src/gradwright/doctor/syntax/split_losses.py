@@ -8,6 +8,7 @@ from gradwright.doctor.syntax.changes import Change, Unsafe, rewrite
 from gradwright.doctor.syntax.layout import ends_line, indentation, starts_line
 from gradwright.doctor.syntax.losses import receiver_of
 from gradwright.doctor.syntax.names import dotted
+from gradwright.doctor.syntax.precedence import Level, fitted
 from gradwright.doctor.syntax.state import unused_name
 from gradwright.doctor.syntax.statements import deleted
 from gradwright.doctor.syntax.tree import SourceTree
@@ -32,7 +33,8 @@ def sum_losses_first(tree: SourceTree, loop: Loop, backward: ast.stmt) -> list[C
     block_of(tree, loop)
     name = unused_name(scope_of(tree, loop), "losses")
     indent, start = indentation(tree, loop), tree.starts[loop.lineno - 1]
-    lines = f"{indent}{name} = list({tree.source(loop.iter)}){tree.newline}"
+    given = fitted(tree.source(loop.iter), Level.TEST)
+    lines = f"{indent}{name} = list({given}){tree.newline}"
     lines += f"{indent}sum({name}).backward(){tree.newline}"
     header = Change(tree.start(loop.iter), tree.end(loop.iter), name)
     return [Change(start, start, lines), header, *deleted(tree, [backward])]

@@ -128,6 +128,7 @@ def _concerned(value: ast.expr, lines: Sequence[str]) -> bool:
 def unused_name(function: ast.AST, name: str) -> str:
     """A name that the function does not use yet: `result`, else `result_2` and so on."""
     used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    used |= {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
     number, free = 1, name
     while free in used:
         number += 1

@@ -54,11 +54,17 @@ def backward_of_addend(tree: SourceTree, addition: ast.stmt, backward: ast.stmt)
         raise Unsafe
     if not binds_in(addition) & reads_in(receiver):
         raise Unsafe
-    text = tree.source(addend)
+    text, call = tree.source(addend), _end_of_method(tree, backward)
     return [
         Change(tree.start(addend), tree.end(addend), f"{text}.detach()"),
-        Change(tree.start(receiver), tree.end(receiver), text),
+        Change(tree.start(backward), call, f"{text}.backward"),
     ]
+
+
+def _end_of_method(tree: SourceTree, backward: ast.stmt) -> int:
+    """Where `loss.backward` ends in `loss.backward()`."""
+    assert isinstance(backward, ast.Expr) and isinstance(backward.value, ast.Call)
+    return tree.end(backward.value.func)
 
 
 def _addend(addition: ast.stmt) -> ast.expr | None:
