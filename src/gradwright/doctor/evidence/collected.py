@@ -38,10 +38,20 @@ def find_collected(crash: Crash) -> Collected | None:
             continue
         numbers = [t.grad_fn._sequence_nr() for t in tensors_in(holder.container) if t.grad_fn]
         old = sum(number < age for number in numbers)
-        if old and old < len(numbers):
+        if old and old < len(numbers) and _reads_new(holder.container, reuse):
             name = holder.container_path
             return Collected(reuse, holder, name, old, len(numbers), origin.built, origin.reused)
     return None
+
+
+def _reads_new(container: object, reuse: Reuse) -> bool:
+    """Whether tensors that this step put in are in its loss: else it is a memory, not a list."""
+    nodes = set(reuse.order)
+    return any(
+        tensor.grad_fn in nodes and tensor.grad_fn._sequence_nr() >= reuse.freed_by.node
+        for tensor in tensors_in(container)
+        if tensor.grad_fn is not None
+    )
 
 
 def tensors_in(container: object) -> Iterator[torch.Tensor]:

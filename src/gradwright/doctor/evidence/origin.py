@@ -17,6 +17,9 @@ from gradwright.doctor.syntax.where import statement_at
 ADDING = {"append", "appendleft", "add", "extend", "insert", "setdefault", "update"}
 
 
+_FEW = 3  # more lines than that add to a collection: none of them is the one
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where a graph node's tensor was stored, and under which name it was read again."""
@@ -102,9 +105,9 @@ def _first(stack: tuple[Site, ...]) -> Site | None:
 def _stored_at(crash: Crash, stack: tuple[Site, ...], holder: Holder) -> Site | None:
     """The line that put the tensor where it is kept."""
     if holder.kind == "item" and not isinstance(holder.container, tuple):
-        stored = storing_line(stack, holder)
-        if stored is not None:
-            return stored
+        stored = storing_lines(stack, holder)
+        if stored:
+            return stored[0]
     if holder.attribute:
         for site in stack:
             statement = _statement(site)
@@ -143,23 +146,23 @@ def _knows(site: Site, holder: Holder) -> bool:
     return at_top and same_file and holder.root in site.code.co_names
 
 
-def storing_line(stack: tuple[Site, ...], holder: Holder) -> Site | None:
-    """The one line that adds to the collection: `keys.append(key)`, `bank[i] = key`."""
+def storing_lines(stack: tuple[Site, ...], holder: Holder) -> list[Site]:
+    """The lines that add to the collection: `keys.append(key)`, `bank[i] = key`."""
     kind = sys.modules.get(type(holder.owner).__module__) if holder.attribute else None
     file = getattr(kind, "__file__", None) or holder.frame.file
     tree = tree_of(file)
     if tree is None:
-        return None
+        return []
     name = holder.attribute or holder.root
     lines = {
         node.lineno
         for node in ast.walk(tree.root)
         if isinstance(node, ast.Call | ast.Assign) and _adds_to(node, name)
     }
-    if len(lines) != 1:
-        return None
+    if len(lines) > _FEW:
+        return []
     code = stack[0].code if stack else holder.frame.code
-    return Site(file, lines.pop(), "", code)
+    return [Site(file, line, "", code) for line in sorted(lines)]
 
 
 def _adds_to(node: ast.Call | ast.Assign, name: str) -> bool:
@@ -168,8 +171,9 @@ def _adds_to(node: ast.Call | ast.Assign, name: str) -> bool:
         if not isinstance(function, ast.Attribute) or function.attr not in ADDING:
             return False
         return _last(dotted(function.value)) == name
-    targets = (target for target in node.targets if isinstance(target, ast.Subscript))
-    return any(_last(dotted(target.value)) == name for target in targets)
+    targets = [each for target in node.targets for each in getattr(target, "elts", [target])]
+    subscripts = (target for target in targets if isinstance(target, ast.Subscript))
+    return any(_last(dotted(target.value)) == name for target in subscripts)
 
 
 def _last(name: str | None) -> str:
@@ -196,19 +200,26 @@ def names_read(statement: ast.stmt) -> set[str]:
 
 
 def _handed_over(old: Site, new: Site) -> list[str]:
-    """Names that the old line assigns and the new line of the same function reads.
+    """Names that the old line assigns and the new line reads.
 
-    `hidden` and `state.hidden` count as one: a field travels under its last name.
+    `hidden` and `state.hidden` count as one: a field travels under its last name. Two functions
+    know only attributes in common.
     """
-    if old.code is not new.code:
-        return []
     before, after = _statement(old), _statement(new)
     if before is None or after is None:
         return []
     assigned, reads = assigned_names(before), names_read(after)
+    if old.code is not new.code:
+        fields = {_last(name) for name in assigned if "." in name}
+        return sorted(name for name in reads if "." in name and _fields(name) & fields)
     exact = [name for name in assigned if name in reads]
     last = {name.rpartition(".")[2] for name in assigned}
     return exact or sorted(name for name in reads if name.rpartition(".")[2] in last)
+
+
+def _fields(name: str) -> set[str]:
+    """`table` and `T` of `bank.table.T`."""
+    return set(name.split(".")[1:])
 
 
 def _statement(site: Site) -> ast.stmt | None:

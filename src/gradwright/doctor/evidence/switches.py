@@ -50,6 +50,9 @@ class Region:
 
 def region_of(crash: Crash, stack: Sequence[Site], operation: Operation | None) -> Region | None:
     """The nearest cause around a user stack (innermost first) that ran with recording off."""
+    held = _held_by_generator(crash, stack, operation)
+    if held is not None:
+        return held
     for site in stack:
         found = _written_around(site)
         if found is not None:
@@ -58,6 +61,25 @@ def region_of(crash: Crash, stack: Sequence[Site], operation: Operation | None) 
     if left is not None:
         return left
     return _own_context(crash, stack, operation) or _behind_library(crash, stack, operation)
+
+
+def _held_by_generator(
+    crash: Crash, stack: Sequence[Site], operation: Operation | None
+) -> Region | None:
+    """A `with` in a generator that has yielded: recording stays off in whoever consumes it."""
+    for switch in _switches(crash, operation)[:1]:
+        site = next(iter(crash.journal.places.stack(switch.place)), None)
+        tree = tree_of(site.file) if site is not None else None
+        statement = statement_at(tree, site.line) if tree is not None and site else None
+        if site is None or tree is None or not isinstance(statement, WITHS):
+            continue
+        yields = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(statement))
+        if not yields or any(other.code is site.code for other in stack):
+            continue
+        for index, item in enumerate(statement.items):
+            if turns_off(tree, item.context_expr):
+                return _with_region(tree, statement, index, site)
+    return None
 
 
 def _written_around(site: Site) -> Region | None:

@@ -127,7 +127,20 @@ def change_of(journal: Journal, modified: Modified) -> Change | None:
         if step is not None and (step.node < write.node or _within(journal, write, step)):
             break
         return Change(write.place, write.node, write=write)
-    return Change(step.place, step.node, step=step) if step is not None else None
+    if step is not None:
+        return Change(step.place, step.node, step=step)
+    return _seen_before(journal, modified)
+
+
+def _seen_before(journal: Journal, modified: Modified) -> Change | None:
+    """Without a record of the change: the line that changed the same memory in an earlier step."""
+    first = next(iter(journal.calls.remembered()), None)
+    for write in reversed(journal.operations.writes):
+        if first is None or write.node < first.node:
+            return None
+        if modified.storage and write.storage == modified.storage:
+            return Change(write.place, modified.number + 1, write=write)
+    return None
 
 
 def _steps_on(journal: Journal, modified: Modified) -> Iterator[OptimizerStep]:

@@ -13,6 +13,7 @@ from gradwright.doctor.syntax.changes import combine
 from gradwright.doctor.syntax.contexts import grad_switch_to_block, unwrap_with, wrap_in_with
 from gradwright.doctor.syntax.decorators import insert_decorator, remove_decorator, rename_context
 from gradwright.doctor.syntax.names import is_in_place_method
+from gradwright.doctor.syntax.narrowed import yields_outside
 from gradwright.doctor.syntax.statements import delete_statement, insert_before
 from gradwright.doctor.syntax.tree import SourceTree, tree_of
 from gradwright.doctor.syntax.where import (
@@ -72,10 +73,19 @@ def _switched_back(tree: SourceTree, function: Function) -> Edits | None:
     )
 
 
+def _yielded(region: Region) -> tuple[str, Edits | None]:
+    """A generator that keeps its block open while the consumer trains."""
+    edits = None
+    if region.tree is not None and isinstance(region.node, WITHS):
+        edits = yields_outside(region.tree, region.node)
+    return "yield when the block has ended", edits
+
+
 def _inside(
     crash: Crash, severance: Severance, region: Region
 ) -> Iterator[tuple[str, Edits | None]]:
     """The backward itself runs with recording off: turn it on around the graph and its use."""
+    yield _yielded(region)
     frame, lines = meeting(crash, severance)
     tree = tree_of(frame.file) if frame is not None else None
     if frame is None or tree is None:

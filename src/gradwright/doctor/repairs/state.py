@@ -9,7 +9,14 @@ from gradwright.diagnostic import Edit, Fix
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.calls import site_of_call
 from gradwright.doctor.evidence.handed_on import handed_on_unchanged
-from gradwright.doctor.evidence.origin import Origin, names_read, statement_of_site, value_of
+from gradwright.doctor.evidence.lost_detach import find_lost_detach
+from gradwright.doctor.evidence.origin import (
+    Origin,
+    names_read,
+    statement_of_site,
+    storing_lines,
+    value_of,
+)
 from gradwright.doctor.evidence.owners import attribute_of, owners_of
 from gradwright.doctor.evidence.reuse import Reuse
 from gradwright.doctor.journal import Journal, Site, mark_of
@@ -20,6 +27,7 @@ from gradwright.doctor.syntax.expressions import append_method, wrap_value
 from gradwright.doctor.syntax.names import assigned_names, dotted
 from gradwright.doctor.syntax.state import detach_reads
 from gradwright.doctor.syntax.statements import insert_after, insert_before, replace_statement
+from gradwright.doctor.syntax.stored_back import store_back
 from gradwright.doctor.syntax.totals import backward_of_addend
 from gradwright.doctor.syntax.tree import SourceTree
 from gradwright.doctor.syntax.where import function_at
@@ -37,6 +45,7 @@ def fixes_for_state(crash: Crash, reuse: Reuse, origin: Origin) -> tuple[Fix, ..
 
 
 def _detaching(crash: Crash, reuse: Reuse, origin: Origin) -> Iterator[tuple[str, Edits | None]]:
+    yield "store the detached parts back", _stored_back(crash)
     yield f"put only the value into `{origin.name}`", _added_detached(crash, reuse, origin)
     yield f"keep the result of `{origin.name}.detach()`", _dropped_detach(crash, reuse, origin)
     yield "let the helper return the value only", _helper_detached(crash, reuse, origin)
@@ -62,20 +71,40 @@ def _added_detached(crash: Crash, reuse: Reuse, origin: Origin) -> Edits | None:
     Not where the step computes the value right there and reads it from the collection again: its
     own gradient would be cut.
     """
-    found = statement_of_site(origin.built)
-    if found is None or origin.holder is None or origin.holder.kind != "item":
+    if origin.holder is None or origin.holder.kind != "item" or origin.built is None:
         return None
-    tree, statement = found
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    added = call.args[:1] if isinstance(call, ast.Call) else [getattr(statement, "value", None)]
-    if _ran_in(crash.journal, reuse) and not isinstance(added[0] if added else None, ast.Name):
+    sites = storing_lines((origin.built,), origin.holder) or [origin.built]
+    places = [place for site in sites if (place := statement_of_site(site)) is not None]
+    edits: list[Edits | None] = []
+    for tree, statement in places:
+        added = _added_value(statement)
+        if added is None or (_ran_in(crash.journal, reuse) and not isinstance(added, ast.Name)):
+            return None
+        edits.append(append_method(tree, added, ".detach()"))
+    if not edits or any(edit is None for edit in edits):
         return None
-    if isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords:
-        return append_method(tree, call.args[0], ".detach()")
-    subscript = isinstance(statement, ast.Assign) and isinstance(
-        statement.targets[0], ast.Subscript
-    )
-    return wrap_value(tree, statement, "{}.detach()") if subscript else None
+    return combine(places[0][0], *edits)
+
+
+def _stored_back(crash: Crash) -> Edits | None:
+    lost = crash.once(find_lost_detach)
+    return store_back(lost.tree, lost.loop, lost.assignment) if lost is not None else None
+
+
+def _added_value(statement: ast.stmt) -> ast.expr | None:
+    """`key` in `keys.append(key)`, `bank[i] = key` and `old, bank[i] = bank[i], key`."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        return call.args[-1] if call.args and not call.keywords else None
+    if not isinstance(statement, ast.Assign):
+        return None
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Subscript):
+        return value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        pairs = zip(target.elts, value.elts, strict=False)
+        return next((one for to, one in pairs if isinstance(to, ast.Subscript)), None)
+    return None
 
 
 # -- a detach() whose result was dropped --------------------------------------------------------

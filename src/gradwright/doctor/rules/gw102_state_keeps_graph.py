@@ -40,6 +40,7 @@ https://docs.pytorch.org/tutorials/intermediate/char_rnn_classification_tutorial
 from gradwright.diagnostic import Diagnostic
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.handed_on import handed_on_unchanged
+from gradwright.doctor.evidence.lost_detach import find_lost_detach
 from gradwright.doctor.evidence.origin import Origin
 from gradwright.doctor.evidence.reuse import Reuse
 from gradwright.doctor.evidence.second_backward import measured, second_backward, tell_calls
@@ -102,15 +103,19 @@ def _story(crash: Crash, reuse: Reuse, origin: Origin) -> Story:
     story = Story()
     joint = reuse.joints[0]
     helper = handed_on_unchanged(crash, reuse, origin)
-    dropped = dropped_detach(origin)
+    dropped, lost = dropped_detach(origin), crash.once(find_lost_detach)
     if origin.built is not None:
         span = span_of_node(crash.journal, joint.carried, origin.built)
-        here = helper is None and dropped is None and origin.look is None
+        elsewhere = (helper, dropped, lost, origin.look)
+        here = all(one is None for one in elsewhere)
         story.tell(span, f"{origin.said} is made here, with its graph", primary=here)
     if dropped is not None:
         tree, statement = dropped
         text = "returns a detached tensor, which nobody keeps"
         story.tell(span_of(tree, statement), text, primary=True)
+    if lost is not None:
+        text = "detaches the loop's own variable only: the state stays as it is"
+        story.tell(lost.span, text, primary=dropped is None)
     if helper is not None:
         story.tell(helper.span, helper.text, primary=True)
     if origin.reused is not None and joint.consumer is not None:

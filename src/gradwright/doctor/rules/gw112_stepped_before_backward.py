@@ -151,6 +151,10 @@ def _span_of_change(crash: Crash, facts: SavedChange) -> Span | None:
     return span_of_site(stack[0]) if stack else None
 
 
+def _was_retained(facts: SavedChange) -> bool:
+    return facts.carried and facts.earlier is not None and facts.earlier.retain_graph
+
+
 def _diagnostic(
     crash: Crash,
     facts: SavedChange,
@@ -163,7 +167,8 @@ def _diagnostic(
     return Diagnostic(
         code=RULE.code,
         name=RULE.name,
-        category=RULE.category,
+        # a graph kept over the step by `retain_graph=True` is another mistake than a late step
+        category="mutated-after-retain" if _was_retained(facts) else RULE.category,
         severity="error",
         summary=summary,
         why=why,

@@ -87,6 +87,9 @@ def _cut(crash: Crash, severance: Severance) -> Operation | None:
     _, lines = meeting(crash, severance)
     frame = meeting(crash, severance)[0]
     off = [cut for cut in severance.cuts if cut.cut in _OFF]
+    last = crash.journal.operations.switches[-1:]
+    # the stretch that still lasts is the one to speak of, not those that have ended since
+    off = [cut for cut in off if last and cut.switch is last[0]] or off
     for cut in sorted(off, key=lambda one: one.index):
         stack = crash.journal.places.stack(cut.place)
         if frame is not None and lines and any(site.code is frame.code for site in stack):
