@@ -9,6 +9,7 @@ import torch
 from torch.autograd.graph import GradientEdge, Node
 
 from gradwright.doctor.journal import EngineCall, Journal, Site
+from gradwright.graph import engine_order
 
 Fact = TypeVar("Fact")
 _ENGINE_FUNCTIONS = {"backward": "tensors", "grad": "outputs"}
@@ -99,6 +100,10 @@ class Crash:
         """The graph nodes of the roots."""
         return [root.grad_fn for root in self.roots() if root.grad_fn is not None]
 
+    def engine_nodes(self) -> list[Node]:
+        """The nodes below the roots in the order the engine runs them, worked out once."""
+        return self.once(_engine_nodes)
+
     def engine_inputs(self) -> list[torch.Tensor]:
         """The `inputs=` of the call; empty when it was for all leaves."""
         frame = self.engine_frame
@@ -118,6 +123,10 @@ def chain(exception: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or (
             None if current.__suppress_context__ else current.__context__
         )
+
+
+def _engine_nodes(crash: Crash) -> list[Node]:
+    return engine_order(crash.root_nodes())
 
 
 def _said(exception: BaseException) -> str:

@@ -6,7 +6,7 @@ from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.reuse import Joint, Reuse
 from gradwright.doctor.evidence.writes import SavedChange
 from gradwright.doctor.journal import EngineCall
-from gradwright.graph import edges_of, engine_order, is_accumulator, reachable
+from gradwright.graph import edges_of, is_accumulator, reachable
 
 
 def carried_graph(crash: Crash, facts: SavedChange) -> Reuse | None:
@@ -17,7 +17,7 @@ def carried_graph(crash: Crash, facts: SavedChange) -> Reuse | None:
     if not facts.carried or facts.change is None:
         return None
     earlier = _call_before(crash, facts.change.node)
-    order = engine_order(crash.root_nodes())
+    order = crash.engine_nodes()
     joints = _joints(facts.modified.node, order, facts.change.node)
     if earlier is None or not joints:
         return None

@@ -155,10 +155,16 @@ def _describe(
     wanted: str,
 ) -> Mismatch | None:
     odd = [one for one in near if is_odd(one)]
-    if "int" in wanted:  # labels and indices come last, and never train
+    counted = "int" in wanted
+    if counted:  # labels and indices come last, and never train
         last = [one for frame in crash.frames[-1:] for one in _inside(frame) if is_odd(one)]
         odd = [*reversed(last), *odd]
-    odd.sort(key=lambda one: (isinstance(one, torch.nn.Parameter), one.requires_grad))
+
+    def rank(one: torch.Tensor) -> tuple[bool, bool, bool]:
+        trains = isinstance(one, torch.nn.Parameter)
+        return trains, counted and one.requires_grad, not _name(crash, one)
+
+    odd.sort(key=rank)
     tensor = odd[0] if odd else None
     operations = crash.journal.operations
     starts = [operations.of(one) for one in ([tensor] if tensor is not None else crash.roots())]

@@ -7,7 +7,7 @@ from torch.autograd.graph import Node
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.journal import EngineCall, Journal, Site, mark_of
 from gradwright.doctor.journal.engine import needed_for
-from gradwright.graph import edges_of, engine_order, is_accumulator, saved_state
+from gradwright.graph import edges_of, is_accumulator, saved_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def find_reuse(crash: Crash) -> Reuse | None:
     call, roots = crash.call, crash.root_nodes()
     if call is None or not roots:
         return None
-    order = engine_order(roots)
+    order = crash.engine_nodes()
     inputs = crash.engine_inputs()
     if inputs:
         needed = needed_for(roots, inputs)

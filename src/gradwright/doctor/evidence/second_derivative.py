@@ -15,7 +15,6 @@ from gradwright.doctor.evidence.function_class import (
 )
 from gradwright.doctor.evidence.lines import Line, line_of_node, line_of_operation
 from gradwright.doctor.journal import EngineCall
-from gradwright.graph import engine_order
 
 _QUOTED = re.compile(r"derivative for '?(?:aten::)?(\w+)'? is not implemented")
 _LAST_BACKWARD = re.compile(r"Backward\d*$")  # `CdistBackwardBackward0` is made by a backward
@@ -100,7 +99,7 @@ def _forward_line(crash: Crash, name: str) -> Line | None:
 
 def _nodes(crash: Crash) -> Iterator[Node]:
     """The nodes that the failing call can reach, the forward part of the graph included."""
-    yield from engine_order(crash.root_nodes())
+    yield from crash.engine_nodes()
 
 
 def _recorded_line(crash: Crash, plain: str) -> Line | None:

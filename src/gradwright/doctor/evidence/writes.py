@@ -13,9 +13,11 @@ from gradwright.doctor.journal import EngineCall, Journal, Site, Write
 from gradwright.doctor.journal.engine import mark_of, needed_for
 from gradwright.doctor.journal.operations import storage_of
 from gradwright.doctor.journal.optimizers import OptimizerStep
-from gradwright.graph import engine_order, is_accumulator, leaves, reachable, saved_state
+from gradwright.graph import is_accumulator, leaves, saved_state
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
+_LOOKED_AT = 2_000  # nodes from the failing one on that are asked for further changes
+_NEARBY = 20  # nodes among which one has saved a tensor
 _OUTPUTS = {"result", "output", "out", "result0", "values", "grad_input"}
 
 
@@ -92,19 +94,41 @@ def _is_carried(crash: Crash, modified: Modified, change: Change) -> bool:
     timeline = crash.journal.main
     if timeline.visits(timeline.place_of(modified.number), since=change.node):
         return True
-    numbers = (node._sequence_nr() for node in reachable(crash.root_nodes()))
+    numbers = (node._sequence_nr() for node in crash.engine_nodes())
     places = {timeline.place_of(one) for one in numbers if change.node <= one < 2**62}
     rounds = zip(timeline.starts, timeline.places, strict=True)
     return any(modified.number < start < change.node and place in places for start, place in rounds)
 
 
 def _modified_nodes(crash: Crash) -> Iterator[Modified]:
-    roots = crash.root_nodes()
-    order = engine_order(roots)
+    order = crash.engine_nodes()
     inputs = crash.engine_inputs()
     if inputs:
-        needed = needed_for(roots, inputs)
+        needed = needed_for(crash.root_nodes(), inputs)
         order = [node for node in order if node in needed]
+    begin = 0 if crash.call is None or crash.call.retain_graph else _where_it_stopped(order)
+    found = list(_modified_in(order[begin : begin + _LOOKED_AT]))
+    yield from found or _modified_in(order)
+
+
+def _where_it_stopped(order: list[Node]) -> int:
+    """A little before the node at which the engine stopped: what it had run is freed.
+
+    Bisection: looking at each of 10,000 nodes takes 75 ms (benchmarks/explanation_time.py).
+    """
+    low, high = 0, len(order)
+    while low < high:
+        middle = (low + high) // 2
+        nearby = (saved_state(node).state for node in order[middle : middle + _NEARBY])
+        state = next((one for one in nearby if one != "none"), "none")
+        if state == "freed":
+            low = middle + 1
+        else:
+            high = middle
+    return max(0, low - _NEARBY)
+
+
+def _modified_in(order: list[Node]) -> Iterator[Modified]:
     for node in order:
         if is_accumulator(node):
             continue
