@@ -1,0 +1,8 @@
+import torch
+
+
+@torch.inference_mode()
+def soften(network, x, temperature):
+    """Log-probabilities at a temperature."""
+    scores = network(x) / temperature
+    return scores.log_softmax(dim=-1)
