@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from gradwright.doctor.syntax.changes import apply_edits
+from gradwright.diagnostic import apply
 from gradwright.doctor.syntax.narrowed import yields_outside
 from gradwright.doctor.syntax.tree import tree_from_text
 
@@ -28,4 +28,4 @@ def test_yields_outside(before: str, after: str | None) -> None:
 
     edits = yields_outside(tree, block)
 
-    assert (None if edits is None else apply_edits(before, edits)) == after
+    assert (None if edits is None else apply(before, edits)) == after

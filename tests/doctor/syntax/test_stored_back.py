@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from gradwright.doctor.syntax.changes import apply_edits
+from gradwright.diagnostic import apply
 from gradwright.doctor.syntax.stored_back import store_back
 from gradwright.doctor.syntax.tree import tree_from_text
 
@@ -37,4 +37,4 @@ def test_store_back(before: str, after: str | None) -> None:
 
     edits = store_back(tree, loop, assignment)
 
-    assert (None if edits is None else apply_edits(before, edits)) == after
+    assert (None if edits is None else apply(before, edits)) == after
