@@ -14,17 +14,21 @@ def ratios(
 ) -> tuple[float, dict[str, tuple[float, float, float]]]:
     """Plain seconds per call, and per condition the lowest, median and highest ratio to plain.
 
-    In each of the `pairs` rounds all run in turns, `repeats` calls each. A condition is a context
-    manager: what it does to begin and to end is not measured.
+    In each of the `pairs` rounds all run in turns, `repeats` calls each, half of the plain ones
+    before the condition and half after it. A condition is a context manager: what it does to begin
+    and to end is not measured.
     """
+    half = (repeats + 1) // 2
     found: dict[str, list[float]] = {name: [] for name in conditions}
     plain_times = []
     for _ in range(pairs):
         for name, condition in conditions.items():
-            plain = _seconds(work, repeats)
+            before = _seconds(work, half)
             with condition():
-                found[name].append(_seconds(work, repeats) / plain)
-            plain_times.append(plain / repeats)
+                seconds = _seconds(work, repeats)
+            plain = (before + _seconds(work, half)) / (2 * half)
+            found[name].append(seconds / repeats / plain)
+            plain_times.append(plain)
     spread = {name: (min(each), statistics.median(each), max(each)) for name, each in found.items()}
     return statistics.median(plain_times), spread
 

@@ -39,7 +39,7 @@ def give_events(journal: Journal, step: int, owner: torch.optim.Optimizer) -> No
     operations = journal.operations
     tensor = torch.empty(0)
     operations.add("mul", 0, tensor)
-    operations.switches.append(Switch(False, 0, "no_grad"))
+    operations.switches.append(Switch(False, 0))
     operations.freezes.append(Freeze(tensor, False, 0))
     operations.keep_in_bounds()
 

@@ -67,6 +67,48 @@ class Odd(metaclass=TouchyType):
 
 armed = False
 """
+# `isinstance` reads `__class__`, `vars` reads `__dict__`: both may be the program's own properties.
+TWO_FACED = """
+class TwoFaced:
+    def touched(self):
+        print("TOUCHED")
+        raise ValueError("a program's own property ran")
+
+    __class__ = property(touched)
+    __dict__ = property(touched)
+
+
+class Posing:
+    __class__ = property(lambda self: torch.Tensor)
+
+
+class Home:
+    face, pose = TwoFaced(), Posing()
+
+
+net = torch.nn.Linear(2, 2)
+vars(net).update(face=TwoFaced(), pose=[Posing()])  # torch itself would ask in `net.face = `
+home = Home()
+home.face, home.many = TwoFaced(), {"a": [TwoFaced(), Posing()]}
+face, pose = TwoFaced(), Posing()
+faces = [face, pose, (TwoFaced(), Posing())]
+
+
+def train(face, *faces, **named):
+    self, pose, inner = face, Posing(), [faces, named]
+"""
+ENDINGS = {
+    "again": TAIL,
+    "in_place": "h = weight.exp()\nloss = (h * h).sum()\nh.add_(1)\nloss.backward()",
+    "unrecorded": "with torch.no_grad():\n    loss = (weight * 2).sum()\nloss.backward()",
+    "frozen": "net.requires_grad_(False)\nnet(torch.ones(2)).sum().backward()",
+    "wide": "net(torch.ones(2, dtype=torch.float64))",
+    "integers": "count = torch.ones(2).long()\ncount.requires_grad_()",
+    "unused": "torch.autograd.grad(weight.sum(), list(net.parameters()))",
+    "no_leaf": "torch.optim.SGD([weight * 2], lr=0.1)",
+    "many": "(weight * 2).backward()",
+    "leaf": "weight.add_(1)",
+}
 PROGRAMS: dict[str, str | bytes] = {
     "latin.py": ("# -*- coding: latin-1 -*-\n# caf\xe9" + HEAD + TAIL).encode("latin-1"),
     "no_newline.py": (HEAD + TAIL).rstrip(),
@@ -133,8 +175,17 @@ PROGRAMS: dict[str, str | bytes] = {
     "lambdas.py": HEAD
     + "f = lambda x: x.exp().sum(); l = f(weight); (lambda: (l.backward(), l.backward()))()\n",
 }
+FACES = {
+    f"two_faced_{name}.py": HEAD
+    + TWO_FACED
+    + "".join(f"    {line}\n" for line in ending.strip().splitlines())
+    + "\n\ntrain(face, *faces, key=TwoFaced())\n"
+    for name, ending in ENDINGS.items()
+}
+PROGRAMS |= FACES
 # Those whose cause lies in plain sight: an explanation is due.
 EXPLAINED = (
+    *FACES,
     "latin.py", "no_newline.py", "carriage_returns.py", "tabs_and_wide.py", "touchy.py", "huge.py",
     "cyclic.py", "own_tensor.py", "no_directory.py", "long_line.py", "deep.py", "touchy_frames.py",
 )  # fmt: skip

@@ -17,11 +17,9 @@ import pytest
 HERE = Path(__file__).parent
 CRASHES = sorted(path.parent for path in (HERE / "crash").glob("*/bug.py"))
 HEALTHY = sorted((HERE / "healthy").glob("*/run.py"))
-# The doctor looks at another line than the judge, always or depending on memory addresses.
+# The doctor looks at another line than the judge.
 MISSED = {
     "ppo-slope-car": "the rollout's own no_grad block is named, not the generator's",
-    "smooth-image-levels": "the line that asks integers for gradients is named, not their source",
-    "sine-family-step-sizes": "the new leaf is told by its memory, which may have been used before",
 }
 
 

@@ -9,6 +9,7 @@ import torch
 from torch.autograd.graph import GradientEdge, Node
 
 from gradwright.doctor.journal import EngineCall, Journal, Site
+from gradwright.doctor.kinds import is_a
 from gradwright.graph import engine_order
 
 Fact = TypeVar("Fact")
@@ -93,8 +94,8 @@ class Crash:
         if frame is None:
             return []
         given = frame.frame.f_locals.get(_ENGINE_FUNCTIONS[frame.code.co_name])
-        items = [given] if isinstance(given, torch.Tensor | GradientEdge) else list(given or ())
-        return [item for item in items if isinstance(item, torch.Tensor)]
+        items = [given] if is_a(given, torch.Tensor, GradientEdge) else list(given or ())
+        return [item for item in items if is_a(item, torch.Tensor)]
 
     def root_nodes(self) -> list[Node]:
         """The graph nodes of the roots."""
@@ -108,9 +109,9 @@ class Crash:
         """The `inputs=` of the call; empty when it was for all leaves."""
         frame = self.engine_frame
         given = frame.frame.f_locals.get("inputs") if frame is not None else None
-        if isinstance(given, torch.Tensor):
+        if is_a(given, torch.Tensor):
             return [given]
-        return [item for item in given or () if isinstance(item, torch.Tensor)]
+        return [item for item in given or () if is_a(item, torch.Tensor)]
 
 
 def chain(exception: BaseException) -> Iterator[BaseException]:

@@ -5,8 +5,9 @@ from torch import Tensor, nn
 
 from gradwright.doctor.evidence.flagless import find_flagless
 from gradwright.doctor.evidence.frozen import frozen_feeds
+from gradwright.doctor.evidence.regions import Region
 from gradwright.doctor.evidence.severed import Severance, find_severance
-from gradwright.doctor.evidence.switches import Region, region_of
+from gradwright.doctor.evidence.switches import region_of
 from gradwright.doctor.evidence.wanted import wanted_tensors
 from tests.doctor.evidence.crashes import crash_of
 

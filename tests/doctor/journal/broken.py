@@ -11,12 +11,22 @@ from unittest import mock
 import gradwright.doctor.watch
 from gradwright.doctor import diagnose
 from gradwright.doctor.command import cli, output
-from gradwright.doctor.journal import engine, journal, optimizers, places, recorder, settrace
+from gradwright.doctor.journal import (
+    engine,
+    journal,
+    monitoring,
+    optimizers,
+    places,
+    recorder,
+    settrace,
+)
 
 PARTS: dict[str, tuple[object, str]] = {
     "nothing": (sys, "no_such_part"),
     "tracer": (places.Places, "place"),
-    "thread": (settrace.SettraceTracer, "_local"),
+    "thread": (monitoring.MonitoringTracer, "_push")
+    if hasattr(sys, "monitoring")
+    else (settrace.SettraceTracer, "_local"),
     "engine call": (engine.EngineCalls, "_write_down"),
     "engine marks": (engine, "reachable"),
     "step hook": (optimizers, "OptimizerStep"),

@@ -65,6 +65,17 @@ def test_marks_tell_the_last_call_that_ran_the_node_and_finished(journal: Journa
     assert mark_of(shared.grad_fn) == 0  # type: ignore[arg-type]
 
 
+def test_marks_of_an_earlier_journal_mean_nothing(journal: Journal) -> None:
+    loss = leaf().exp().sum()
+    loss.backward()
+    journal.stop()
+    later = Journal(UserCode(), lambda error: pytest.fail(repr(error)))
+    later.start(sys._getframe())
+    later.stop()
+
+    assert mark_of(loss.grad_fn) is None  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("intermediate", [False, True])
 def test_only_nodes_that_lead_to_the_inputs_are_marked(
     journal: Journal, intermediate: bool

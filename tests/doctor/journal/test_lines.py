@@ -2,7 +2,6 @@
 
 import re
 import sys
-import threading
 import warnings
 from collections.abc import Iterator
 
@@ -17,6 +16,7 @@ from tests.doctor.journal.scenarios import SCENARIOS, Block, helper, leaf
 
 FRAME = re.compile(r'File "(.+)", line (\d+), in (\S+)')
 OURS = (scenarios.__file__, __file__)
+MONITORED = hasattr(sys, "monitoring")  # there nobody can take our place
 
 
 @pytest.fixture
@@ -108,25 +108,6 @@ def test_create_graph_nodes_lie_on_the_line_that_asked(journal: Journal) -> None
     } <= {line}
 
 
-def test_threads_have_timelines_of_their_own(journal: Journal) -> None:
-    made: dict[int, Tensor] = {}
-
-    def work() -> None:
-        x = leaf()
-        made[threading.get_ident()] = helper(x)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    mine = leaf().sin()
-    thread.join()
-    journal.stop()
-
-    ((ident, tensor),) = made.items()
-    stack = journal.places.stack(journal.timelines[ident].place_of(number(tensor)))
-    assert [site.function.rpartition(".")[2] for site in stack] == ["helper", "work"]
-    assert journal.stack_of_node(number(mine))[0].code is sys._getframe().f_code
-
-
 def test_a_compiled_region_lies_on_the_line_that_called_it(journal: Journal) -> None:
     compiled = torch.compile(helper, backend="aot_eager")
     y = compiled(leaf())
@@ -146,14 +127,19 @@ def test_a_debugger_that_takes_over_leaves_no_wrong_lines(journal: Journal) -> N
     x = leaf() * 2
     sys.settrace(None)
     y = x + 1
+    line = sys._getframe().f_lineno - 1
     y.sum().backward()
     sys.settrace(ours)
     journal.stop()
 
-    assert journal.stack_of_node(number(x))
-    assert journal.stack_of_node(number(y)) == ()
     call = journal.calls[0]
-    assert call is not None and journal.places.stack(call.place) == ()
+    assert call is not None
+    found = [journal.stack_of_node(number(y)), journal.places.stack(call.place)]
+    assert journal.stack_of_node(number(x))
+    if MONITORED:
+        assert [stack[0].line for stack in found] == [line, line + 2]
+    else:
+        assert found == [(), ()]
 
 
 def test_a_step_that_raises_leaves_no_wrong_lines(journal: Journal) -> None:
@@ -169,7 +155,7 @@ def test_a_step_that_raises_leaves_no_wrong_lines(journal: Journal) -> None:
     line = sys._getframe().f_lineno - 1
     journal.stop()
 
-    assert journal.stack_of_node(number(x)) == ()
+    assert [site.line for site in journal.stack_of_node(number(x))[:1]] == [line - 2] * MONITORED
     assert journal.stack_of_node(number(y))[0].line == line
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from gradwright.doctor.repairs.frozen import covering
+from gradwright.doctor.repairs.frozen_parts import covering
 
 
 def test_covering_takes_the_largest_modules_that_are_frozen_whole() -> None:

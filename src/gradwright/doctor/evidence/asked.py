@@ -4,10 +4,10 @@ import ast
 
 from gradwright.diagnostic import Span
 from gradwright.doctor.crash import Crash, CrashFrame
+from gradwright.doctor.evidence.lines import call_of_frame, line_of_operation
 from gradwright.doctor.evidence.spans import span_of_frame
 from gradwright.doctor.syntax.names import assigned_names, dotted
 from gradwright.doctor.syntax.tree import SourceTree, tree_of
-from gradwright.doctor.syntax.where import call_at, statement_at
 
 _ASKS = ("backward", "manual_backward", "grad")
 
@@ -18,7 +18,7 @@ def asking_call(crash: Crash) -> tuple[SourceTree, ast.Call] | None:
     tree = tree_of(frame.file) if frame is not None else None
     if frame is None or tree is None:
         return None
-    call = call_at(tree, frame.line, _ASKS)
+    call = call_of_frame(frame, _ASKS)
     return None if call is None else (tree, call)
 
 
@@ -46,9 +46,8 @@ def _assigned_by_operation(crash: Crash) -> str:
     """The variable that the last recorded line of the loss assigns."""
     roots = crash.roots()
     made = crash.journal.operations.of(roots[0]) if roots else None
-    stack = crash.journal.places.stack(made.place) if made is not None else ()
-    tree = tree_of(stack[0].file) if stack else None
-    statement = statement_at(tree, stack[0].line) if tree is not None else None
+    line = line_of_operation(crash.journal, made) if made is not None else None
+    statement = line.statement if line is not None else None
     if statement is None or not isinstance(statement, ast.Assign):
         return ""
     names = assigned_names(statement)

@@ -12,6 +12,7 @@ from torch.autograd.graph import Node
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.lines import Line
 from gradwright.doctor.journal import Site
+from gradwright.doctor.kinds import is_a
 from gradwright.doctor.syntax import Function, SourceTree, call_at, function_at, tree_of
 from gradwright.graph import reachable
 
@@ -34,7 +35,7 @@ class Recomputation:
     @property
     def name(self) -> str:
         """The class of the module, or the function's name."""
-        if isinstance(self.function, torch.nn.Module):
+        if is_a(self.function, torch.nn.Module):
             return type(self.function).__name__
         return getattr(self.function, "__name__", "the function")
 
@@ -76,7 +77,7 @@ def _kept_frame(crash: Crash) -> object:
 
 def _cell(function: object, name: str) -> object:
     """A variable that a function closes over."""
-    if not isinstance(function, FunctionType) or name not in function.__code__.co_freevars:
+    if not is_a(function, FunctionType) or name not in function.__code__.co_freevars:
         return None
     cells = function.__closure__ or ()
     cell = cells[function.__code__.co_freevars.index(name)]
@@ -89,13 +90,13 @@ def _cell(function: object, name: str) -> object:
 def _entry_code(function: object) -> CodeType | None:
     """The code that runs first inside."""
     target: object = function
-    if isinstance(function, torch.nn.Module):
+    if is_a(function, torch.nn.Module):
         target = type(function).forward
     while hasattr(target, "func"):  # functools.partial
         target = target.func
     target = inspect.unwrap(target) if callable(target) else None
     target = getattr(target, "__func__", target)
-    return target.__code__ if isinstance(target, FunctionType) else None
+    return target.__code__ if is_a(target, FunctionType) else None
 
 
 def _lines_of_forward(

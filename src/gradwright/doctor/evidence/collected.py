@@ -1,16 +1,19 @@
 """A collection that holds tensors of this step and of steps gone by."""
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.holders import Holder
+from gradwright.doctor.evidence.plain import items_of
 from gradwright.doctor.evidence.reuse import Reuse
 from gradwright.doctor.evidence.second_backward import second_backward
 from gradwright.doctor.journal import Site
+from gradwright.doctor.kinds import is_a
+
+_MOST = 100_000  # items looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,8 @@ def _reads_new(container: object, reuse: Reuse) -> bool:
 
 def tensors_in(container: object) -> Iterator[torch.Tensor]:
     """The tensors of a collection, one level of nesting deep."""
-    known = isinstance(container, list | tuple | deque | set)
-    values = container.values() if isinstance(container, Mapping) else container if known else ()
-    assert isinstance(values, Iterable)
-    for value in values:
-        if isinstance(value, torch.Tensor):
+    for _, value in items_of(container, _MOST):
+        if is_a(value, torch.Tensor):
             yield value
-        elif isinstance(value, list | tuple):
-            yield from (item for item in value if isinstance(item, torch.Tensor))
+        elif is_a(value, list, tuple):
+            yield from (item for _, item in items_of(value, _MOST) if is_a(item, torch.Tensor))

@@ -9,9 +9,10 @@ import torch
 
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.holders import Holder, find_holders
+from gradwright.doctor.evidence.lines import line_of_frame
 from gradwright.doctor.evidence.sources import source_files
-from gradwright.doctor.syntax.tree import SourceTree, tree_of
-from gradwright.doctor.syntax.where import statement_at
+from gradwright.doctor.kinds import is_a
+from gradwright.doctor.syntax.tree import SourceTree
 
 Kind = Literal["copy", "numpy", "pickle"]
 
@@ -58,7 +59,7 @@ def _refused_tensor(crash: Crash) -> torch.Tensor | None:
     for frame in reversed(crash.frames):
         name = _LOCALS.get(frame.code.co_name)
         value = frame.frame.f_locals.get(name) if name and not frame.user else None
-        if isinstance(value, torch.Tensor):
+        if is_a(value, torch.Tensor):
             return value
     return None
 
@@ -66,8 +67,8 @@ def _refused_tensor(crash: Crash) -> torch.Tensor | None:
 def array_source(crash: Crash) -> str:
     """The expression on which the failing line calls `.numpy()`, if it is short."""
     frame = crash.raised_at
-    tree = tree_of(frame.file) if frame is not None else None
-    statement = statement_at(tree, frame.line) if tree is not None and frame is not None else None
+    line = line_of_frame(frame) if frame is not None else None
+    tree, statement = (line.tree, line.statement) if line is not None else (None, None)
     if tree is None or statement is None:
         return ""
     for node in ast.walk(statement):

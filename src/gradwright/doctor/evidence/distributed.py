@@ -12,6 +12,7 @@ from gradwright.doctor.evidence.checkpointed import calls_checkpoint
 from gradwright.doctor.evidence.lines import Line
 from gradwright.doctor.evidence.sources import source_files
 from gradwright.doctor.evidence.trained import modules_in_sight
+from gradwright.doctor.kinds import is_a
 from gradwright.doctor.syntax import SourceTree, is_named
 from gradwright.graph import reachable
 
@@ -42,11 +43,11 @@ def find_reducer(crash: Crash) -> Reducer:
 def _module(crash: Crash) -> DistributedDataParallel | None:
     for frame in reversed(crash.frames):
         value = frame.frame.f_locals.get("self")
-        if isinstance(value, DistributedDataParallel):
+        if is_a(value, DistributedDataParallel):
             return value
     for _, module in modules_in_sight(crash):
         for one in module.modules():
-            if isinstance(one, DistributedDataParallel):
+            if is_a(one, DistributedDataParallel):
                 return one
     return None
 

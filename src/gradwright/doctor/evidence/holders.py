@@ -10,6 +10,7 @@ import torch
 
 from gradwright.doctor.crash import Crash, CrashFrame
 from gradwright.doctor.evidence.plain import attributes_of, items_of, said_key
+from gradwright.doctor.kinds import is_a
 
 _VISITS = 20_000  # objects looked at before giving up: an explanation takes 0.1 s at most
 _DEPTH = 7
@@ -75,7 +76,7 @@ def find_holders(crash: Crash, wanted: Callable[[torch.Tensor], bool]) -> list[H
         step = todo.popleft()
         visits += 1
         value = step.value
-        if isinstance(value, torch.Tensor):
+        if is_a(value, torch.Tensor):
             if wanted(value):
                 found.append(replace(step.holder, tensor=value))
             continue
@@ -117,20 +118,20 @@ def _locals(frame: FrameType) -> list[tuple[str, object]]:
 
 def _inside(step: _Step) -> Iterator[_Step]:
     value = step.value
-    if isinstance(value, dict):
+    if is_a(value, dict):
         yield from _items(step, items_of(value, _ITEMS))
-    elif isinstance(value, list | tuple | deque | set | frozenset):
+    elif is_a(value, list, tuple, deque, set, frozenset):
         fields = getattr(type(value), "_fields", None)
-        if isinstance(value, tuple) and fields:
+        if is_a(value, tuple) and fields:
             for name, (_, item) in zip(fields, items_of(value, _ITEMS), strict=False):
                 yield _attribute(step, name, item)
         else:
             yield from _items(step, items_of(value, _ITEMS))
-    elif isinstance(value, torch.nn.Module):
+    elif is_a(value, torch.nn.Module):
         yield from _module(step, value)
-    elif isinstance(value, FunctionType):
+    elif is_a(value, FunctionType):
         yield from _closure(step, value)
-    elif isinstance(value, GeneratorType) and value.gi_frame is not None:
+    elif is_a(value, GeneratorType) and value.gi_frame is not None:
         for name, item in _locals(value.gi_frame):
             yield _attribute(step, name, item)
     elif _may_hold(value):
@@ -143,7 +144,7 @@ def _module(step: _Step, module: torch.nn.Module) -> Iterator[_Step]:
     for name, item in vars(module).items():
         if name in ("_modules", "_parameters", "_buffers"):
             for key, child in item.items():
-                plain = isinstance(module, torch.nn.ModuleList | torch.nn.Sequential)
+                plain = is_a(module, torch.nn.ModuleList, torch.nn.Sequential)
                 yield (
                     _item(step, int(key), child)
                     if plain and key.isdigit()
@@ -166,7 +167,7 @@ def _closure(step: _Step, function: FunctionType) -> Iterator[_Step]:
 
 
 def _may_hold(value: object) -> bool:
-    if isinstance(value, type | ModuleType | str | bytes | int | float | torch.dtype):
+    if is_a(value, type, ModuleType, str, bytes, int, float, torch.dtype):
         return False
     home = type(value).__module__ or ""
     return not home.startswith(_MACHINERY)

@@ -8,6 +8,7 @@ import torch
 
 from gradwright.doctor.crash import Crash, CrashFrame
 from gradwright.doctor.evidence.holders import Holder, find_holders
+from gradwright.doctor.evidence.lines import line_of_frame
 from gradwright.doctor.evidence.sources import source_files
 from gradwright.doctor.evidence.spans import span_of_frame
 from gradwright.doctor.evidence.values import tensor_in_frame
@@ -19,9 +20,9 @@ from gradwright.doctor.syntax.where import (
     Function,
     With,
     ancestors,
+    any_statement_at,
     decorators_of,
     expression_at,
-    statement_at,
 )
 
 _SIGNS = ("nference tensor", "InferenceMode", "inference mode")
@@ -44,7 +45,6 @@ class InferenceTensor:
     name: str  # the user's word where it was met
     made: Site | None  # the line that made it, in inference mode
     context: InferenceContext | None
-    library: str  # the installed function whose inference mode it was, if any
 
 
 def find_inference_tensor(crash: Crash) -> InferenceTensor | None:
@@ -55,10 +55,10 @@ def find_inference_tensor(crash: Crash) -> InferenceTensor | None:
     for name, tensor in holders:
         found = _made_at(crash, tensor)
         if found is not None:
-            return InferenceTensor(name, found[0], found[1], "")
+            return InferenceTensor(name, found[0], found[1])
     name = holders[0][0] if holders else ""
     context = _only_context(crash)
-    return InferenceTensor(name, None, context, "") if name or context else None
+    return InferenceTensor(name, None, context) if name or context else None
 
 
 def _met(crash: Crash) -> Iterator[tuple[str, torch.Tensor]]:
@@ -73,7 +73,7 @@ def _on_line(frame: CrashFrame) -> Iterator[tuple[str, torch.Tensor]]:
     if tree is None:
         return
     exact = expression_of_frame(tree, frame)
-    statement = statement_at(tree, frame.line)
+    statement = line_of_frame(frame).statement
     parts = [part for part in (exact, statement) if part is not None]
     for node in (node for part in parts for node in ast.walk(part)):
         if isinstance(node, ast.Name | ast.Attribute):
@@ -116,7 +116,7 @@ def _made_at(crash: Crash, tensor: torch.Tensor) -> tuple[Site, InferenceContext
 def context_at(site: Site) -> InferenceContext | None:
     """The inference mode that the function of a site had on at its line."""
     tree = tree_of(site.file)
-    statement = statement_at(tree, site.line) if tree is not None else None
+    statement = any_statement_at(tree, site.line) if tree is not None else None
     if tree is None or statement is None:
         return None
     for outer in (statement, *ancestors(tree, statement)):

@@ -9,6 +9,7 @@ import torch
 from gradwright.doctor.crash import Crash, CrashFrame
 from gradwright.doctor.evidence.targets import Target, target_at
 from gradwright.doctor.evidence.values import tensor_in_frame, value_in_frame
+from gradwright.doctor.kinds import is_a
 
 Kind = Literal["leaf", "view of a leaf", "one of several views", "view without a graph"]
 
@@ -77,4 +78,4 @@ def _has_graph(refused: RefusedWrite, node: ast.expr) -> bool:
 
 def _module_called(frame: CrashFrame, call: ast.Call) -> bool:
     value = value_in_frame(frame, call.func)
-    return isinstance(value, torch.nn.Module) and any(p.requires_grad for p in value.parameters())
+    return is_a(value, torch.nn.Module) and any(p.requires_grad for p in value.parameters())

@@ -1,7 +1,7 @@
 """A line of the user's program that computed something, as syntax."""
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from types import CodeType
 
@@ -13,7 +13,15 @@ from gradwright.doctor.crash import CrashFrame
 from gradwright.doctor.evidence.spans import span_of_site
 from gradwright.doctor.journal import Journal, Operation, Site
 from gradwright.doctor.syntax.tree import SourceTree, tree_of
-from gradwright.doctor.syntax.where import Function, expression_at, function_at, statement_at
+from gradwright.doctor.syntax.where import (
+    Function,
+    call_at,
+    expression_at,
+    function_at,
+    is_named,
+    statement_at,
+    statement_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +44,12 @@ class Line:
 
     @property
     def statement(self) -> ast.stmt | None:
-        """The innermost statement on the line."""
-        tree = self.tree
-        return None if tree is None else statement_at(tree, self.site.line)
+        """The innermost statement on the line; of several on it, the one that ran, if known."""
+        tree, expression = self.tree, self.expression
+        if tree is None:
+            return None
+        alone = statement_at(tree, self.site.line)
+        return alone if alone or expression is None else statement_of(tree, expression)
 
     @property
     def function(self) -> Function | None:
@@ -59,6 +70,17 @@ class Line:
 def line_of_frame(frame: CrashFrame) -> Line:
     """What a frame was running when the exception passed."""
     return Line(frame.site, frame.instruction)
+
+
+def call_of_frame(frame: CrashFrame, names: Collection[str]) -> ast.Call | None:
+    """The call with one of these names that a frame was in, or the only one on its line."""
+    line = line_of_frame(frame)
+    tree, ran = line.tree, line.expression
+    if tree is None:
+        return None
+    if isinstance(ran, ast.Call) and is_named(tree, ran.func, names):
+        return ran
+    return call_at(tree, frame.line, names)
 
 
 def line_of_operation(journal: Journal, operation: Operation) -> Line | None:

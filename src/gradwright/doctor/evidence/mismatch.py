@@ -12,6 +12,7 @@ from gradwright.doctor.evidence.lines import Line, line_of_frame, line_of_operat
 from gradwright.doctor.evidence.sources import source_files
 from gradwright.doctor.evidence.values import tensor_in_frame
 from gradwright.doctor.journal import Operation
+from gradwright.doctor.kinds import is_a
 from gradwright.doctor.syntax import SourceTree, assigned_names, is_named, statement_of
 
 _WORDS = {
@@ -122,10 +123,10 @@ def _read_here(frame: CrashFrame) -> list[ast.expr]:
 
 def _inside(frame: CrashFrame) -> Iterator[torch.Tensor]:
     for value in list(frame.frame.f_locals.values()):
-        for one in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(one, torch.Tensor):
+        for one in value if is_a(value, tuple, list) else (value,):
+            if is_a(one, torch.Tensor):
                 yield one
-            elif isinstance(one, torch.nn.Module):
+            elif is_a(one, torch.nn.Module):
                 yield from one.parameters(recurse=False)
 
 
@@ -186,7 +187,7 @@ def _variable_of(crash: Crash, source: Operation) -> tuple[str, torch.Tensor | N
     """The user's variable for a tensor that came from outside of torch."""
     for frame in reversed(crash.user_frames):
         for name, value in list(frame.frame.f_locals.items()):
-            if isinstance(value, torch.Tensor) and crash.journal.operations.of(value) is source:
+            if is_a(value, torch.Tensor) and crash.journal.operations.of(value) is source:
                 return name, value
     return "", None
 

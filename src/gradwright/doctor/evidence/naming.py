@@ -7,6 +7,7 @@ import torch
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.plain import attributes_of, items_of, said_key
 from gradwright.doctor.evidence.trained import names_in_sight
+from gradwright.doctor.kinds import is_a
 
 
 def name_of(crash: Crash, tensor: torch.Tensor) -> str:
@@ -47,10 +48,10 @@ def _keys_in_sight(crash: Crash) -> dict[int, str]:
         if owner is not None:
             variables |= {f"self.{key}": value for key, value in attributes_of(owner)}
         for name, value in variables.items():
-            if isinstance(value, torch.Tensor):
+            if is_a(value, torch.Tensor):
                 found.setdefault(id(value), name)
-            elif isinstance(value, dict | list | tuple):
+            elif is_a(value, dict, list, tuple):
                 for key, item in items_of(value, 1000):
-                    if isinstance(item, torch.Tensor):
+                    if is_a(item, torch.Tensor):
                         found.setdefault(id(item), f"{name}[{said_key(key)}]"[:80])
     return found

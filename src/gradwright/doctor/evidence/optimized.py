@@ -6,6 +6,7 @@ import torch
 
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.lines import Line, line_of_node, line_of_operation
+from gradwright.doctor.kinds import is_a
 from gradwright.graph import edges_of, is_accumulator, leaves
 
 
@@ -27,10 +28,10 @@ def find_refused(crash: Crash) -> Refused | None:
     codes = {code, getattr(inner, "__code__", code)}
     frame = next((one for one in reversed(crash.frames) if one.code in codes), None)
     group = frame.frame.f_locals.get("param_group") if frame is not None else None
-    params = group.get("params") if isinstance(group, dict) else None
-    if not isinstance(params, list | tuple):
+    params = group.get("params") if is_a(group, dict) else None
+    if not is_a(params, list, tuple):
         return None
-    refused = [one for one in params if isinstance(one, torch.Tensor) and not one.is_leaf]
+    refused = [one for one in params if is_a(one, torch.Tensor) and not one.is_leaf]
     if not refused:
         return None
     return _facts(crash, refused, len(params))

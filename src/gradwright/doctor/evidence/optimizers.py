@@ -1,8 +1,12 @@
 """The optimizers that a program has used or holds."""
 
+from itertools import islice
+
 import torch
 
 from gradwright.doctor.crash import Crash
+from gradwright.doctor.evidence.plain import items_of, own_dict
+from gradwright.doctor.kinds import is_a
 
 
 def optimizers_in_sight(crash: Crash) -> list[torch.optim.Optimizer]:
@@ -13,21 +17,17 @@ def optimizers_in_sight(crash: Crash) -> list[torch.optim.Optimizer]:
         if optimizer is not None:
             found[id(optimizer)] = optimizer
     for item in crash.objects:
-        if isinstance(item, torch.optim.Optimizer):
+        if is_a(item, torch.optim.Optimizer):
             found[id(item)] = item
     for frame in crash.user_frames:
         for value in list(frame.frame.f_locals.values()):
             for item in _one_level(value):
-                if isinstance(item, torch.optim.Optimizer):
+                if is_a(item, torch.optim.Optimizer):
                     found[id(item)] = item
     return list(found.values())
 
 
 def _one_level(value: object) -> list[object]:
-    if isinstance(value, list | tuple):
-        return [value, *value[:100]]
-    if isinstance(value, dict):
-        return [value, *list(value.values())[:100]]
-    if hasattr(value, "__dict__") and not isinstance(value, type):
-        return [value, *list(vars(value).values())[:200]]
-    return [value]
+    if is_a(value, list, tuple, dict):
+        return [value, *(item for _, item in items_of(value, 100))]
+    return [value] if is_a(value, type) else [value, *islice(own_dict(value).values(), 200)]

@@ -9,15 +9,13 @@ from torch.autograd.graph import Node
 
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.holders import Holder, find_holders
+from gradwright.doctor.evidence.plain import own_dict
+from gradwright.doctor.evidence.storing import storing_lines
 from gradwright.doctor.journal import Site
-from gradwright.doctor.syntax.names import assigned_names, dotted, reads_in
+from gradwright.doctor.kinds import is_a
+from gradwright.doctor.syntax.names import assigned_names, reads_in
 from gradwright.doctor.syntax.tree import SourceTree, tree_of
-from gradwright.doctor.syntax.where import statement_at
-
-ADDING = {"append", "appendleft", "add", "extend", "insert", "setdefault", "update"}
-
-
-_FEW = 3  # more lines than that add to a collection: none of them is the one
+from gradwright.doctor.syntax.where import any_statement_at, statement_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,36 +144,6 @@ def _knows(site: Site, holder: Holder) -> bool:
     return at_top and same_file and holder.root in site.code.co_names
 
 
-def storing_lines(stack: tuple[Site, ...], holder: Holder) -> list[Site]:
-    """The lines that add to the collection: `keys.append(key)`, `bank[i] = key`."""
-    kind = sys.modules.get(type(holder.owner).__module__) if holder.attribute else None
-    file = getattr(kind, "__file__", None) or holder.frame.file
-    tree = tree_of(file)
-    if tree is None:
-        return []
-    name = holder.attribute or holder.root
-    lines = {
-        node.lineno
-        for node in ast.walk(tree.root)
-        if isinstance(node, ast.Call | ast.Assign) and _adds_to(node, name)
-    }
-    if len(lines) > _FEW:
-        return []
-    code = stack[0].code if stack else holder.frame.code
-    return [Site(file, line, "", code) for line in sorted(lines)]
-
-
-def _adds_to(node: ast.Call | ast.Assign, name: str) -> bool:
-    if isinstance(node, ast.Call):
-        function = node.func
-        if not isinstance(function, ast.Attribute) or function.attr not in ADDING:
-            return False
-        return _last(dotted(function.value)) == name
-    targets = [each for target in node.targets for each in getattr(target, "elts", [target])]
-    subscripts = (target for target in targets if isinstance(target, ast.Subscript))
-    return any(_last(dotted(target.value)) == name for target in subscripts)
-
-
 def _last(name: str | None) -> str:
     return (name or "").rpartition(".")[2]
 
@@ -236,6 +204,15 @@ def statement_of_site(site: Site | None) -> tuple[SourceTree, ast.stmt] | None:
     return None if statement is None else (tree, statement)
 
 
+def around_site(site: Site | None) -> tuple[SourceTree, ast.stmt] | None:
+    """The same to ask what lies around it: any of several statements on the line will do."""
+    tree = tree_of(site.file) if site is not None else None
+    if tree is None or site is None:
+        return None
+    statement = any_statement_at(tree, site.line)
+    return None if statement is None else (tree, statement)
+
+
 def value_of(name: str, crash: Crash, file: str) -> object:
     """The value of a dotted name in the innermost function of `file` that knows its first part."""
     first, *rest = name.split(".")
@@ -245,10 +222,10 @@ def value_of(name: str, crash: Crash, file: str) -> object:
         if value is missing or frame.file != file:
             continue
         for part in rest:
-            if isinstance(value, torch.nn.Module) and part in value._modules:
+            if is_a(value, torch.nn.Module) and part in value._modules:
                 value = value._modules[part]
             else:
-                value = vars(value).get(part, missing) if hasattr(value, "__dict__") else missing
+                value = own_dict(value).get(part, missing)
             if value is missing:
                 break
         if value is not missing:

@@ -5,9 +5,11 @@ may raise in `__repr__`: an explanation must not wake any of them.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from types import MemberDescriptorType
+from types import GetSetDescriptorType, MemberDescriptorType
+
+from gradwright.doctor.kinds import is_a
 
 _SEQUENCES = (list, tuple, deque, set, frozenset)
 _PLAIN_KEYS = (str, int, float, bool, bytes, type(None))
@@ -15,10 +17,10 @@ _PLAIN_KEYS = (str, int, float, bool, bytes, type(None))
 
 def items_of(value: object, most: int) -> list[tuple[object, object]]:
     """Keys and values of a dict, or indices and items of a list, tuple, deque or set."""
-    if isinstance(value, dict):
+    if is_a(value, dict):
         return list(islice(dict.items(value), most))
     for kind in _SEQUENCES:
-        if isinstance(value, kind):
+        if is_a(value, kind):
             items: Iterator[object] = kind.__iter__(value)  # type: ignore[arg-type]
             return list(enumerate(islice(items, most)))
     return []
@@ -26,18 +28,24 @@ def items_of(value: object, most: int) -> list[tuple[object, object]]:
 
 def attributes_of(value: object) -> list[tuple[str, object]]:
     """The attributes an object has itself, in its `__dict__` and in slots."""
-    try:
-        own = list(object.__getattribute__(value, "__dict__").items())
-    except AttributeError:
-        own = []
+    own = list(own_dict(value).items())
     for kind in type(value).__mro__:
         for name, slot in vars(kind).items():
-            if isinstance(slot, MemberDescriptorType) and not name.startswith("__"):
+            if is_a(slot, MemberDescriptorType) and not name.startswith("__"):
                 try:
                     own.append((name, slot.__get__(value)))
                 except AttributeError:  # not set
                     continue
     return own
+
+
+def own_dict(value: object) -> Mapping[str, object]:
+    """The `__dict__` that Python gave the object, not one that its class works out; else empty."""
+    for kind in type(value).__mro__:
+        slot = vars(kind).get("__dict__")
+        if type(slot) in (GetSetDescriptorType, MemberDescriptorType):
+            return slot.__get__(value)  # type: ignore[union-attr, no-any-return]
+    return {}
 
 
 def said_key(key: object) -> str:

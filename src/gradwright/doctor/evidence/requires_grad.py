@@ -5,16 +5,11 @@ from dataclasses import dataclass
 
 from gradwright.diagnostic import Fix, Span
 from gradwright.doctor.crash import Crash, CrashFrame
+from gradwright.doctor.evidence.lines import line_of_frame
 from gradwright.doctor.evidence.spans import span_of_frame
-from gradwright.doctor.syntax.calls import keyword_of, set_keyword
 from gradwright.doctor.syntax.changes import Edits
-from gradwright.doctor.syntax.expressions import wrap_expression
-from gradwright.doctor.syntax.imports import torch_name
 from gradwright.doctor.syntax.statements import replace_statement
-from gradwright.doctor.syntax.tree import SourceTree, tree_of
-from gradwright.doctor.syntax.where import call_at, statement_at
-
-_MAKERS = {"tensor", "zeros", "ones", "full", "arange", "as_tensor", "randint", "empty", "eye"}
+from gradwright.doctor.syntax.tree import SourceTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,42 +24,13 @@ class RefusedFlag:
 
 
 def explain_flag(crash: Crash) -> RefusedFlag | None:
-    """Integers cannot require grad, and a result cannot have its flag changed."""
+    """A result cannot have its flag changed."""
     frame = crash.raised_at
     if frame is None:
         return None
-    if "can require gradients" in crash.message and "floating point" in crash.message:
-        return _of_integers(frame)
     if "you can only change requires_grad flags of leaf variables" in crash.message:
         return _of_result(frame)
     return None
-
-
-def _of_integers(frame: CrashFrame) -> RefusedFlag:
-    edits = _as_floats(frame)
-    fixes = (Fix("make it a tensor of floating point numbers", edits),) if edits else ()
-    return RefusedFlag(
-        span_of_frame(frame),
-        "gradients are asked for here, for integers",
-        "an integer tensor cannot require grad",
-        "A gradient is a limit of ever smaller changes; integers have none.",
-        fixes,
-    )
-
-
-def _as_floats(frame: CrashFrame) -> Edits | None:
-    tree = tree_of(frame.file)
-    if tree is None:
-        return None
-    call = call_at(tree, frame.line, _MAKERS)
-    if call is not None and keyword_of(call, "requires_grad") is not None:
-        return set_keyword(tree, call, "dtype", f"{torch_name(tree) or 'torch'}.float32")
-    flag = call_at(tree, frame.line, {"requires_grad_", "Parameter"})
-    if flag is None:
-        return None
-    if isinstance(flag.func, ast.Attribute) and flag.func.attr == "requires_grad_":
-        return wrap_expression(tree, flag.func.value, "{}.float()")
-    return wrap_expression(tree, flag.args[0], "{}.float()") if flag.args else None
 
 
 def _of_result(frame: CrashFrame) -> RefusedFlag:
@@ -82,8 +48,8 @@ def _of_result(frame: CrashFrame) -> RefusedFlag:
 
 def _detached(frame: CrashFrame) -> Edits | None:
     """`x.requires_grad = False` and `x.requires_grad_(False)` become `x = x.detach()`."""
-    tree = tree_of(frame.file)
-    statement = statement_at(tree, frame.line) if tree is not None else None
+    line = line_of_frame(frame)
+    tree, statement = line.tree, line.statement
     if tree is None or statement is None:
         return None
     owner = _owner(statement)

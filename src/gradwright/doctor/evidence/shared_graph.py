@@ -9,12 +9,14 @@ from torch.autograd.graph import Node
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.holders import Holder, find_holders
 from gradwright.doctor.evidence.optimizers import optimizers_in_sight
-from gradwright.doctor.evidence.origin import Origin, find_origin, statement_of_site
+from gradwright.doctor.evidence.origin import Origin, around_site, find_origin
 from gradwright.doctor.evidence.reuse import Reuse, freeing_call, shared_frame_line
 from gradwright.doctor.evidence.second_backward import second_backward
 from gradwright.doctor.journal import NOWHERE, Site
 from gradwright.doctor.syntax.where import loops_around
-from gradwright.graph import edges_of, engine_order, leaves
+from gradwright.graph import edges_of, engine_order, is_accumulator, leaves
+
+_CONSTANT = {"detach", "detach_", "data"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class Shared:
     first_loss: Holder | None
     first_node: Node | None  # the node of the first loss's graph that reads the shared part
     first_use: Site | None
+    first_stack: tuple[Site, ...]  # the user stack of that node, the lines of the first loss only
     unwanted: bool  # the first loss's optimizer does not hold what lies below
     by_grad: bool  # the earlier call was `grad`, and the loss is computed from what it returned
 
@@ -60,9 +63,21 @@ def find_shared(crash: Crash) -> Shared | None:
         _unwanted(crash, reuse, node) or _on_the_side(crash, loss, node)
     )
     built = named.built
-    first_use = use[0] if use else None
+    own = tuple(site for site in use if not _runs_for_both(crash, reuse, node, site))
+    first_use = next(iter(own if unwanted else ()), use[0] if use else None)
     by_grad = _from_gradient(crash, reuse)
-    return Shared(reuse, named.name, node, built, loss, reader, first_use, unwanted, by_grad)
+    return Shared(reuse, named.name, node, built, loss, reader, first_use, own, unwanted, by_grad)
+
+
+def _runs_for_both(crash: Crash, reuse: Reuse, shared: Node, site: Site) -> bool:
+    """Whether a line of the first loss is one of a helper that built the second loss as well."""
+    for node in reuse.order:
+        if node._sequence_nr() <= shared._sequence_nr() or is_accumulator(node):
+            continue
+        stack = crash.journal.stack_of_node(node._sequence_nr())
+        if any(one.code is site.code and one.line == site.line for one in stack):
+            return True
+    return False
 
 
 def _in_header(crash: Crash, reuse: Reuse) -> bool:
@@ -72,7 +87,7 @@ def _in_header(crash: Crash, reuse: Reuse) -> bool:
     parted = shared_frame_line(older, newer)
     if parted is None:
         return False
-    header, body = statement_of_site(parted[0]), statement_of_site(parted[1])
+    header, body = around_site(parted[0]), around_site(parted[1])
     if header is None or body is None or not isinstance(header[1], ast.For):
         return False
     return header[1] in loops_around(*body)
@@ -88,7 +103,7 @@ def _loop_over_losses(crash: Crash, reuse: Reuse) -> bool:
     parted = shared_frame_line(older, newer)
     if parted is None or reuse.freed_by.step != reuse.call.step:
         return False
-    built, body = statement_of_site(parted[0]), statement_of_site(parted[1])
+    built, body = around_site(parted[0]), around_site(parted[1])
     if built is None or body is None or reuse.freed_by.place != reuse.call.place:
         return False
     outer, inner = loops_around(*built), loops_around(*body)
@@ -99,7 +114,7 @@ def _same_pass(crash: Crash, reuse: Reuse, origin: Origin) -> bool:
     """Whether birth and reuse lie in one pass of the loop: no way back to its head between."""
     if origin.built is None or origin.reused is None or origin.built.code is not origin.reused.code:
         return _in_same_iteration(crash, reuse)
-    built, reused = statement_of_site(origin.built), statement_of_site(origin.reused)
+    built, reused = around_site(origin.built), around_site(origin.reused)
     if built is None or reused is None or built[0] is not reused[0]:
         return False
     if origin.reused.line <= origin.built.line:
@@ -127,15 +142,21 @@ def _made(reuse: Reuse) -> int:
 
 
 def _from_gradient(crash: Crash, reuse: Reuse) -> bool:
-    """Whether the loss was computed from what the earlier `grad` call returned."""
+    """Whether the loss was computed from what the earlier `grad` call returned, not detached."""
     if reuse.freed_by.accumulate:
         return False
     operations = crash.journal.operations
-    for root in crash.roots():
-        made = operations.of(root)
-        for operation in operations.ancestors(made) if made is not None else ():
-            if operation.name == "grad" and operation.place == reuse.freed_by.place:
-                return True
+    todo = [made for root in crash.roots() if (made := operations.of(root)) is not None]
+    seen = {operation.index for operation in todo}
+    while todo:
+        operation = todo.pop()
+        if operation.name == "grad" and operation.place == reuse.freed_by.place:
+            return True
+        if operation.name in _CONSTANT:
+            continue
+        new = [index for index in operation.parents if index not in seen]
+        seen.update(new)
+        todo.extend(one for index in new if (one := operations[index]) is not None)
     return False
 
 

@@ -3,7 +3,9 @@
 import torch
 
 from gradwright.doctor.crash import Crash
+from gradwright.doctor.evidence.plain import own_dict
 from gradwright.doctor.evidence.reuse import Reuse
+from gradwright.doctor.kinds import is_a
 from gradwright.graph import leaves, names_of_tensors
 
 
@@ -12,19 +14,19 @@ def modules_in_sight(crash: Crash) -> list[tuple[str, torch.nn.Module]]:
     found: dict[int, tuple[str, torch.nn.Module]] = {}
     for frame in reversed(crash.user_frames):
         for name, value in {**frame.frame.f_globals, **frame.frame.f_locals}.items():
-            if isinstance(value, torch.nn.Module):
+            if is_a(value, torch.nn.Module):
                 found.setdefault(id(value), (name, value))
-            elif name == "self" and hasattr(value, "__dict__"):
-                for key, item in vars(value).items():
-                    if isinstance(item, torch.nn.Module):
+            elif name == "self":
+                for key, item in own_dict(value).items():
+                    if is_a(item, torch.nn.Module):
                         found.setdefault(id(item), (f"self.{key}", item))
     for item in crash.objects:
-        if isinstance(item, torch.nn.Module):
+        if is_a(item, torch.nn.Module):
             found.setdefault(id(item), ("model", item))
     for frame in reversed(crash.frames):
         if not frame.user:  # a trainer's own variables: the only way to a model made in passing
             for value in list(frame.frame.f_locals.values()):
-                if isinstance(value, torch.nn.Module):
+                if is_a(value, torch.nn.Module):
                     found.setdefault(id(value), ("", value))
     named = [(name, module) for name, module in found.values() if name != "self"]
     owners = [("", module) for name, module in found.values() if name == "self"]
@@ -36,7 +38,7 @@ def names_in_sight(crash: Crash) -> dict[int, str]:
     names = names_of_tensors(modules_in_sight(crash))
     for frame in reversed(crash.user_frames):
         for name, value in {**frame.frame.f_globals, **frame.frame.f_locals}.items():
-            if isinstance(value, torch.nn.Parameter):
+            if is_a(value, torch.Tensor) and isinstance(value, torch.nn.Parameter):
                 names.setdefault(id(value), name)
     return names
 

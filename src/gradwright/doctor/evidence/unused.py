@@ -1,14 +1,16 @@
 """Inputs of `torch.autograd.grad` that the outputs do not depend on, and why not."""
 
+import ast
 from dataclasses import dataclass
 
 import torch
 from torch.autograd.graph import Node, get_gradient_edge
 
 from gradwright.doctor.crash import Crash
+from gradwright.doctor.evidence.lineage import Lineage, lies_in
 from gradwright.doctor.evidence.lines import Line, line_of_operation, line_of_tensor
 from gradwright.doctor.journal import Operation
-from gradwright.doctor.journal.operations import storage_of
+from gradwright.doctor.syntax import is_named
 from gradwright.graph import is_accumulator, leaves, reachable
 from gradwright.graph.walk import leaf_of
 
@@ -20,7 +22,7 @@ class Break:
     """The operation that made a new leaf, or dropped the history, on the way to the outputs."""
 
     line: Line
-    kind: str  # "parameter", or the journal's word for the cut
+    kind: str  # "parameter", "leaf", or the journal's word for the cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,38 +58,38 @@ def _is_in(nodes: set[Node], tensor: torch.Tensor) -> bool:
 
 
 def _find_break(crash: Crash, tensors: tuple[torch.Tensor, ...]) -> Break | None:
-    """A cut below the outputs whose history holds the first unused input."""
-    operations = crash.journal.operations
-    wanted = operations.of(tensors[0])
-    roots = [operations.of(root) for root in crash.roots()]
+    """The last step on the way from the first unused input to the outputs that forgets it."""
+    wanted = crash.journal.operations.of(tensors[0])
     if wanted is None:
         return None
-    for start in (root for root in roots if root is not None):
-        for number, operation in enumerate(operations.ancestors(start)):
-            if number > _LOOKED_AT:
-                break
-            if operation.cut and _leads_to(crash, operation, wanted):
-                return _as_break(crash, operation, operation.cut)
-    return _find_new_leaf(crash, wanted)
-
-
-def _find_new_leaf(crash: Crash, wanted: Operation) -> Break | None:
-    """A leaf below the outputs that shares its memory with a result of the unused input."""
-    operations = crash.journal.operations
-    memory = {storage_of(leaf) for leaf in leaves(crash.root_nodes())} - {0}
-    for operation in reversed(operations.entries):
-        if operation.source or operation.storage not in memory or operation.view:
+    lineage = crash.once(Lineage)
+    below = lineage.forward_from(wanted) - {wanted.index}
+    for number, (operation, leaf) in enumerate(lineage.back_from(_below_outputs(crash))):
+        if number > _LOOKED_AT:
+            break
+        if operation.index not in below:
             continue
-        memory.discard(operation.storage)  # what lay there before was another tensor
-        if operation.requires_grad and _leads_to(crash, operation, wanted):
-            return _as_break(crash, operation, "parameter")
+        if operation.cut:
+            return _as_break(crash, operation, operation.cut)
+        if leaf is not None and operation.requires_grad:
+            return _as_break(crash, operation, _leaf_kind(crash, operation))
     return None
 
 
-def _leads_to(crash: Crash, operation: Operation, wanted: Operation) -> bool:
-    if wanted.index >= operation.index:
-        return False
-    return any(one.index == wanted.index for one in crash.journal.operations.ancestors(operation))
+def _below_outputs(crash: Crash) -> list[Operation]:
+    """What is known of the outputs and of the leaves of their graph."""
+    tensors = [*crash.roots(), *leaves(crash.root_nodes())]
+    known = (crash.journal.operations.of(tensor) for tensor in tensors)
+    return [one for one in known if one is not None]
+
+
+def _leaf_kind(crash: Crash, operation: Operation) -> str:
+    """How the result became a leaf: by `nn.Parameter` on its line, or in a way not seen."""
+    line = line_of_operation(crash.journal, operation)
+    tree, statement = (line.tree, line.statement) if line is not None else (None, None)
+    calls = [one for one in ast.walk(statement) if isinstance(one, ast.Call)] if statement else []
+    named = tree is not None and any(is_named(tree, one.func, {"Parameter"}) for one in calls)
+    return "parameter" if named else "leaf"
 
 
 def _as_break(crash: Crash, operation: Operation, kind: str) -> Break | None:
@@ -105,6 +107,6 @@ def _find_renewed(crash: Crash, nodes: set[Node], tensors: tuple[torch.Tensor, .
     made = crash.journal.operations.of(first)
     if made is None or made.source:
         return None
-    memory = {storage_of(leaf_of(node)) for node in nodes if is_accumulator(node)} - {0}
-    related = any(one.storage in memory for one in crash.journal.operations.ancestors(made))
+    used = [leaf_of(node) for node in nodes if is_accumulator(node)]
+    related = any(lies_in(one, used) for one in crash.journal.operations.ancestors(made))
     return line_of_operation(crash.journal, made) if related else None

@@ -5,6 +5,8 @@ import ast
 import torch
 
 from gradwright.doctor.crash import CrashFrame
+from gradwright.doctor.evidence.plain import own_dict
+from gradwright.doctor.kinds import is_a
 
 MISSING = object()
 _OF_TENSOR = {"data", "grad", "T", "mT"}
@@ -25,26 +27,26 @@ def value_in_frame(frame: CrashFrame, expression: ast.expr) -> object:
 def tensor_in_frame(frame: CrashFrame, expression: ast.expr) -> torch.Tensor | None:
     """The same, where it is a tensor."""
     value = value_in_frame(frame, expression)
-    return value if isinstance(value, torch.Tensor) else None
+    return value if is_a(value, torch.Tensor) else None
 
 
 def _attribute(owner: object, name: str) -> object:
-    if isinstance(owner, torch.Tensor):
+    if is_a(owner, torch.Tensor):
         return getattr(owner, name) if name in _OF_TENSOR else MISSING
-    if isinstance(owner, torch.nn.Module):
+    if is_a(owner, torch.nn.Module):
         for table in (owner._parameters, owner._buffers, owner._modules):
             if name in table:
                 return table[name]
-    return vars(owner).get(name, MISSING) if hasattr(owner, "__dict__") else MISSING
+    return own_dict(owner).get(name, MISSING)
 
 
 def _item(frame: CrashFrame, expression: ast.Subscript) -> object:
     owner = value_in_frame(frame, expression.value)
     index = expression.slice
     key = index.value if isinstance(index, ast.Constant) else value_in_frame(frame, index)
-    if isinstance(owner, torch.nn.Sequential | torch.nn.ModuleList) and isinstance(key, int):
+    if is_a(owner, torch.nn.Sequential, torch.nn.ModuleList) and is_a(key, int):
         return owner._modules.get(str(key), MISSING)
-    if type(owner) not in (list, tuple, dict) or not isinstance(key, int | str):
+    if type(owner) not in (list, tuple, dict) or not is_a(key, int, str):
         return MISSING
     try:
         return owner[key]  # type: ignore[index]

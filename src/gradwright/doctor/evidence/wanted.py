@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import torch
 
 from gradwright.doctor.crash import Crash, CrashFrame
+from gradwright.doctor.evidence.plain import own_dict
 from gradwright.doctor.journal.operations import storage_of
+from gradwright.doctor.kinds import is_a
 from gradwright.doctor.syntax.names import dotted
 from gradwright.doctor.syntax.tree import SourceTree, tree_of
 from gradwright.doctor.syntax.where import function_at
@@ -28,7 +30,7 @@ def wanted_tensors(crash: Crash) -> list[torch.Tensor]:
         for one in optimizers
         for group in one.param_groups
         for tensor in group["params"]
-        if isinstance(tensor, torch.Tensor)
+        if is_a(tensor, torch.Tensor)
     ]
 
 
@@ -42,7 +44,7 @@ def _nearest(crash: Crash) -> torch.optim.Optimizer | None:
         for use in uses:
             assert isinstance(use.func, ast.Attribute)
             value = _value(frame, dotted(use.func.value))
-            if isinstance(value, torch.optim.Optimizer):
+            if is_a(value, torch.optim.Optimizer):
                 return value
     return None
 
@@ -71,7 +73,7 @@ def _value(frame: CrashFrame, name: str | None) -> object:
     first, *rest = name.split(".")
     value = frame.frame.f_locals.get(first, frame.frame.f_globals.get(first))
     for part in rest:
-        value = vars(value).get(part) if hasattr(value, "__dict__") else None
+        value = own_dict(value).get(part)
     return value
 
 
@@ -83,19 +85,9 @@ def _in_sight(crash: Crash) -> Iterator[torch.optim.Optimizer]:
         if frame.user:
             values += list(frame.frame.f_globals.values())
         for value in list(values):
-            inner = vars(value) if _is_plain(value) else {}
-            values += [item for item in inner.values() if _is_optimizer(item)]
+            inner = {} if is_a(value, type) else own_dict(value)
+            values += [one for one in inner.values() if is_a(one, torch.optim.Optimizer)]
         for value in values:
-            if _is_optimizer(value) and id(value) not in seen:
+            if is_a(value, torch.optim.Optimizer) and id(value) not in seen:
                 seen.add(id(value))
-                assert isinstance(value, torch.optim.Optimizer)
                 yield value
-
-
-def _is_optimizer(value: object) -> bool:
-    return issubclass(type(value), torch.optim.Optimizer)
-
-
-def _is_plain(value: object) -> bool:
-    """Whether a look into `__dict__` is cheap and runs none of the user's code."""
-    return not isinstance(value, type) and type(getattr(value, "__dict__", None)) is dict

@@ -13,6 +13,7 @@ from gradwright.doctor.journal import EngineCall, Journal, Site, Write
 from gradwright.doctor.journal.engine import mark_of, needed_for
 from gradwright.doctor.journal.operations import storage_of
 from gradwright.doctor.journal.optimizers import OptimizerStep
+from gradwright.doctor.kinds import is_a
 from gradwright.graph import is_accumulator, leaves, saved_state
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
@@ -174,7 +175,7 @@ def _steps_on(journal: Journal, modified: Modified) -> Iterator[OptimizerStep]:
         if optimizer is None or not modified.storage:
             continue
         owned = (p for group in optimizer.param_groups for p in group["params"])
-        if any(isinstance(p, torch.Tensor) and storage_of(p) == modified.storage for p in owned):
+        if any(is_a(p, torch.Tensor) and storage_of(p) == modified.storage for p in owned):
             yield step
 
 

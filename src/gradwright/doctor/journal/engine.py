@@ -1,17 +1,21 @@
 """Calls into the autograd engine: where, with which roots, and which nodes they ran through."""
 
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
+from gradwright.doctor.journal.notes import notes_of
 from gradwright.doctor.journal.timeline import Timeline, next_node_number
 from gradwright.graph import edges_of, engine_order, is_accumulator, reachable
 
-MARK = "gradwright"  # key in Node.metadata: index of the last engine call that ran the node
+MARK = (
+    "gradwright"  # key in Node.metadata: which journal, and the last engine call that ran the node
+)
 KEPT = 10_000  # engine calls remembered at either end of a run
 _graph_task = torch._C._current_graph_task_id  # -1 outside of the engine, in every thread
 _Undisturbed = torch._C.DisableTorchFunction  # a look at a tensor is no business of its subclass
@@ -38,6 +42,8 @@ class EngineCall:
 class EngineCalls:
     """Stands in for `torch.autograd._engine_run_backward`, through which every call passes."""
 
+    started = 0  # how many there were in this process: marks of an earlier one mean nothing
+
     def __init__(
         self,
         timeline_of_thread: Callable[[], Timeline | None],
@@ -48,15 +54,18 @@ class EngineCalls:
         self.recent: deque[EngineCall] = deque(maxlen=KEPT)
         self.marking = True
         self.steps = 0
+        self.failed_on: Timeline | None = None  # of the thread where a call raised last
         self.before_call: Callable[[], None] = lambda: None
         self.on_call: Callable[[], None] = lambda: None
         self._timeline_of_thread = timeline_of_thread
         self._on_failure = on_failure
         self._original: Callable[..., Any] | None = None
         self._stopped = False
+        self._numbering = threading.Lock()  # two threads must not take the same number
 
     def start(self) -> None:
         """Take the engine's place."""
+        EngineCalls.started += 1
         self._original = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
         torch.autograd._engine_run_backward = self._run  # type: ignore[attr-defined]
 
@@ -87,6 +96,7 @@ class EngineCalls:
         except BaseException:
             if call is not None:
                 call.raised = True
+                self.failed_on = self._timeline_of_thread()
             raise
         if call is not None and call.marked:
             # after the run: the call that fails must not hide the marks of the one that freed
@@ -113,20 +123,22 @@ class EngineCalls:
             timeline.flush()
         with _Undisturbed():
             roots = [_node_of(output) for output in outputs]
-        call = EngineCall(
-            index=self.count,
-            step=self.steps,
-            place=timeline.current if timeline is not None else 0,
-            node=next_node_number(),
-            roots=tuple(-1 if root is None else root._sequence_nr() for root in roots),
-            retain_graph=bool(args[1]) if len(args) > 1 else False,
-            create_graph=bool(args[2]) if len(args) > 2 else False,
-            accumulate=bool(kwargs.get("accumulate_grad", False)),
-            recording=torch.is_grad_enabled(),
-            nested=_graph_task() != -1,
-        )
-        self.count += 1
-        (self.first if len(self.first) < KEPT else self.recent).append(call)
+        place = timeline.current if timeline is not None else 0
+        with self._numbering:
+            call = EngineCall(
+                index=self.count,
+                step=self.steps,
+                place=place,
+                node=next_node_number(),
+                roots=tuple(-1 if root is None else root._sequence_nr() for root in roots),
+                retain_graph=bool(args[1]) if len(args) > 1 else False,
+                create_graph=bool(args[2]) if len(args) > 2 else False,
+                accumulate=bool(kwargs.get("accumulate_grad", False)),
+                recording=torch.is_grad_enabled(),
+                nested=_graph_task() != -1,
+            )
+            self.count += 1
+            (self.first if len(self.first) < KEPT else self.recent).append(call)
         call.marked = self.marking
         self.on_call()
         return call
@@ -138,7 +150,7 @@ class EngineCalls:
                 inputs = args[3] if len(args) > 3 else ()
             for node in needed_for(roots, inputs) if inputs else reachable(roots):
                 if not is_accumulator(node):
-                    _notes_of(node)[MARK] = index
+                    notes_of(node)[MARK] = (EngineCalls.started, index)
         except Exception as error:
             self._on_failure(error)
 
@@ -147,13 +159,10 @@ def mark_of(node: Node) -> int | None:
     """Index of the last marking engine call that ran `node`."""
     if is_accumulator(node):
         return None
-    mark = _notes_of(node).get(MARK)
-    return mark if isinstance(mark, int) else None
-
-
-def _notes_of(node: Node) -> dict[object, object]:
-    """`Node.metadata`, which torch's stub declares as a method."""
-    return cast("dict[object, object]", node.metadata)
+    mark = notes_of(node).get(MARK)
+    if isinstance(mark, tuple) and mark[0] == EngineCalls.started:
+        return int(mark[1])
+    return None
 
 
 def _node_of(output: torch.Tensor | GradientEdge) -> Node | None:

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch.autograd.graph import Node
 
 from gradwright.doctor.journal import modes
 from gradwright.doctor.journal.engine import EngineCall, EngineCalls
@@ -27,12 +28,13 @@ from gradwright.doctor.journal.overrides import Overrides
 from gradwright.doctor.journal.places import NOWHERE, Places, Site
 from gradwright.doctor.journal.recorder import Recorder
 from gradwright.doctor.journal.settrace import SettraceTracer
+from gradwright.doctor.journal.signatures import SigningRecorder
+from gradwright.doctor.journal.threads import Threads
 from gradwright.doctor.journal.timeline import Timeline
 from gradwright.doctor.journal.usercode import UserCode
 
 QUIET_STEPS = 3  # steps without a new line after which the costly part rests
 QUIET_OPERATIONS = 20_000  # the same for programs that do not step
-THREADS = 200  # threads remembered, the first and the latest
 
 
 class Journal:
@@ -42,10 +44,9 @@ class Journal:
         self.is_user = is_user
         self.places = Places(self._on_new_line)
         self.operations = Operations(is_user)
-        self.calls = EngineCalls(self._timeline_here, self._fail)
-        self.optimizers = OptimizerSteps(self._timeline_here, self._fail)
-        self.timelines: dict[int, Timeline] = {}
-        self.main = Timeline()
+        self.threads = Threads(self.places)
+        self.calls = EngineCalls(self.threads.here, self._fail)
+        self.optimizers = OptimizerSteps(self.threads.here, self._fail)
         self.follows_lines = True
         self._on_failure = on_failure
         self._recorders: dict[int, Recorder] = {}
@@ -79,10 +80,9 @@ class Journal:
         self.optimizers.start()
         if self._another_tracer():
             self.follows_lines = False
-            self.main = Timeline()
+            self.threads.begin(Timeline())
         else:
-            self.main = self._tracer.start(frame)
-        self.timelines[self.main.thread] = self.main
+            self.threads.begin(self._tracer.start(frame))
         if self._running:  # else the tracer has failed
             self._arm()
 
@@ -100,12 +100,23 @@ class Journal:
         self._overrides.stop()
         if torch.compile is self._compile_noted:
             torch.compile = self._compile
-        for timeline in self.timelines.values():
-            timeline.close()
+        self.threads.close()
 
-    def stack_of_node(self, number: int) -> tuple[Site, ...]:
-        """User stack, innermost first, of the line that made graph node `number`."""
-        return self.places.stack(self.main.place_of(number))
+    @property
+    def main(self) -> Timeline:
+        """The timeline of the thread where an engine call raised last, else of the first one."""
+        return self.calls.failed_on or self.threads.first
+
+    def place_of_node(self, made: Node | int) -> int:
+        """The place that made a graph node, in whichever thread; NOWHERE if it is not sure.
+
+        A node tells more than its number, which belongs to a node of each thread.
+        """
+        return self.threads.place_of(made)
+
+    def stack_of_node(self, made: Node | int) -> tuple[Site, ...]:
+        """User stack, innermost first, of the line that made a graph node."""
+        return self.places.stack(self.place_of_node(made))
 
     def failing_call(self) -> EngineCall | None:
         """The last outermost engine call that raised."""
@@ -129,7 +140,7 @@ class Journal:
 
     def _before_call(self) -> None:
         """Our own notes are not followed; where nothing was, no line is sure."""
-        timeline = self._timeline_here()
+        timeline = self.threads.here()
         if timeline is not None and not (self.follows_lines and self._tracer.suspend()):
             timeline.current = NOWHERE
 
@@ -148,18 +159,13 @@ class Journal:
             self._disarm()
 
     def _on_thread(self, timeline: Timeline) -> None:
-        if len(self.timelines) >= THREADS:
-            oldest = next(thread for thread in self.timelines if thread != self.main.thread)
-            del self.timelines[oldest]
-            self._recorders.pop(oldest, None)
-            self._tracer.forget(oldest)
-        self.timelines[timeline.thread] = timeline
+        forgotten = self.threads.add(timeline)
+        if forgotten is not None:
+            self._recorders.pop(forgotten.thread, None)
+            self._tracer.forget(forgotten.thread)
         self._recorders.pop(timeline.thread, None)  # of a thread that had the same number
         if self._armed:
             self._insert(timeline)
-
-    def _timeline_here(self) -> Timeline | None:
-        return self.timelines.get(threading.get_ident())
 
     def _fail(self, error: BaseException) -> None:
         self.stop()
@@ -170,7 +176,7 @@ class Journal:
     def _arm(self) -> None:
         self._armed = True
         self.calls.marking = True
-        timeline = self._timeline_here()
+        timeline = self.threads.here()
         if timeline is not None:
             self._insert(timeline)
 
@@ -200,7 +206,8 @@ class Journal:
             return
         recorder = self._recorders.get(timeline.thread)
         if recorder is None:
-            recorder = Recorder(self.operations, timeline, self._fail)
+            kind = Recorder if timeline is self.threads.first else SigningRecorder
+            recorder = kind(self.operations, timeline, self._fail)
             self._recorders[timeline.thread] = recorder
         recorder.resting = False
         if not recorder.inside:
@@ -213,7 +220,7 @@ class Journal:
 
     def _resume(self) -> None:
         self._tracer.resume()
-        timeline = self._timeline_here()
+        timeline = self.threads.here()
         if self._armed and timeline is not None:
             self._insert(timeline)
 

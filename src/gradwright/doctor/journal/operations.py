@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from gradwright.doctor.journal.usercode import UserCode
 
@@ -33,6 +34,7 @@ class Operation:
         "index",
         "instruction",
         "last_node",
+        "memory",
         "name",
         "parents",
         "place",
@@ -59,18 +61,18 @@ class Operation:
         self.shape, self.device = _shape_and_device(output)
         self.dtype = output.dtype
         self.storage = storage_of(output)
+        self.memory = memory_of(output)
         self.view = False  # it shares the memory of one of its inputs
 
 
 class Switch:
     """Somebody turned the recording of gradients on or off."""
 
-    __slots__ = ("library", "place", "recording")
+    __slots__ = ("place", "recording")
 
-    def __init__(self, recording: bool, place: int, library: str) -> None:
+    def __init__(self, recording: bool, place: int) -> None:
         self.recording = recording
         self.place = place
-        self.library = library  # the installed function that did it, nearest to the user's line
 
 
 class Write:
@@ -119,6 +121,20 @@ def storage_of(tensor: torch.Tensor) -> int:
         return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0
     except (RuntimeError, NotImplementedError, ValueError):  # functorch, meta, uninitialized
         return 0
+
+
+def memory_of(tensor: torch.Tensor) -> StorageWeakRef | None:
+    """The memory of a tensor, not kept alive. Equal for the same memory, never for a later one.
+
+    `storage_of` may name an address that was freed and given away again; this cannot.
+    """
+    if _answers_itself(tensor):
+        return None
+    try:
+        strided = tensor.layout is torch.strided
+        return StorageWeakRef(tensor.untyped_storage()) if strided else None
+    except (RuntimeError, NotImplementedError, ValueError):  # functorch, meta, uninitialized
+        return None
 
 
 def _shape_and_device(tensor: torch.Tensor) -> tuple[tuple[int, ...], str]:

@@ -1,5 +1,6 @@
 """Optimizer steps, by torch's global step hooks."""
 
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -45,6 +46,7 @@ class OptimizerSteps:
         self._timeline_of_thread = timeline_of_thread
         self._on_failure = on_failure
         self._handles: list[RemovableHandle] = []
+        self._numbering = threading.Lock()  # two threads must not take the same number
 
     def start(self) -> None:
         """Hook every optimizer."""
@@ -76,9 +78,10 @@ class OptimizerSteps:
         try:
             timeline = self._timeline_of_thread()
             place = timeline.current if timeline is not None else 0
-            step = OptimizerStep(self.count, place, next_node_number(), weakref.ref(optimizer))
-            self.count += 1
-            (self.first if len(self.first) < KEPT else self.recent).append(step)
+            with self._numbering:
+                step = OptimizerStep(self.count, place, next_node_number(), weakref.ref(optimizer))
+                self.count += 1
+                (self.first if len(self.first) < KEPT else self.recent).append(step)
             self.on_step()
             self.resume()
         except Exception as error:

@@ -7,6 +7,7 @@ The numbers are bounded. What is too much (code made anew in each step, ever new
 recursion) gets the place of its caller: a line further out, never a wrong one.
 """
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
@@ -40,6 +41,7 @@ class Places:
         self._places: list[tuple[int, int]] = [(NO_CALL, 0)]
         self._place_numbers: dict[tuple[int, int], int] = {}
         self._lines_seen: set[tuple[str, str, int]] = set()
+        self._numbering = threading.Lock()  # two threads must not take the same number
 
     def call(self, caller: int, code: CodeType) -> int:
         """The number of the function `code` called from the place `caller`.
@@ -48,12 +50,7 @@ class Places:
         """
         key = (caller, id(code))
         number = self._call_numbers.get(key)
-        if number is None:
-            if len(self._calls) >= CALLS or not self._keep(code):
-                return NO_CALL
-            number = self._call_numbers[key] = len(self._calls)
-            self._calls.append((caller, code))
-        return number
+        return self._new_call(key, code) if number is None else number
 
     def place(self, call: int, line: int) -> int:
         """The number of a line of a called function."""
@@ -61,10 +58,7 @@ class Places:
         number = self._place_numbers.get(key)
         if number is None:
             self._note_line(call, line)
-            if len(self._places) >= PLACES:
-                return self._calls[call][0]
-            number = self._place_numbers[key] = len(self._places)
-            self._places.append(key)
+            number = self._new_place(key)
         return number
 
     def stack(self, place: int) -> tuple[Site, ...]:
@@ -80,6 +74,38 @@ class Places:
     def parent(self, place: int) -> int:
         """The place of the caller."""
         return self._calls[self._places[place][0]][0]
+
+    def common(self, one: int, other: int) -> int:
+        """The innermost place that the stacks of two places share, or NOWHERE."""
+        outer = set()
+        while one != NOWHERE:
+            outer.add(one)
+            one = self.parent(one)
+        while other != NOWHERE and other not in outer:
+            other = self.parent(other)
+        return other
+
+    def _new_call(self, key: tuple[int, int], code: CodeType) -> int:
+        with self._numbering:
+            number = self._call_numbers.get(key)
+            if number is None:
+                if len(self._calls) >= CALLS or not self._keep(code):
+                    return NO_CALL
+                number = len(self._calls)
+                self._calls.append((key[0], code))
+                self._call_numbers[key] = number
+            return number
+
+    def _new_place(self, key: tuple[int, int]) -> int:
+        with self._numbering:
+            number = self._place_numbers.get(key)
+            if number is None:
+                if len(self._places) >= PLACES:
+                    return self._calls[key[0]][0]
+                number = len(self._places)
+                self._places.append(key)
+                self._place_numbers[key] = number
+            return number
 
     def _keep(self, code: CodeType) -> bool:
         """Keep `code` alive, so that its id stays its own; False where there are too many."""

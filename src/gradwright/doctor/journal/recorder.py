@@ -166,10 +166,8 @@ class Recorder(TorchFunctionMode):
 
     def _switch(self, recording: bool, place: int) -> None:
         switches = self._operations.switches
-        if not recording:
-            switches.append(Switch(False, place, self._library_function()))
-        elif switches:
-            switches.append(Switch(True, place, ""))
+        if not recording or switches:
+            switches.append(Switch(recording, place))
         self._operations.keep_in_bounds()
 
     def _freeze(self, name: str, args: Sequence[Any], place: int) -> None:
@@ -200,17 +198,6 @@ class Recorder(TorchFunctionMode):
                 return frame.f_code, frame.f_lasti
             frame = frame.f_back
         return None, -1
-
-    def _library_function(self) -> str:
-        """The library function that called torch, nearest to the user's line."""
-        frame: FrameType | None = sys._getframe(1)
-        is_user = self._operations.is_user
-        nearest = ""
-        while frame is not None and not is_user(frame.f_code.co_filename):
-            if frame.f_code.co_name not in ("decorate_context", "wrapper", "_fn"):
-                nearest = frame.f_code.co_qualname
-            frame = frame.f_back
-        return nearest
 
 
 def _cut(name: str, output: torch.Tensor, inputs: list[torch.Tensor]) -> Cut:

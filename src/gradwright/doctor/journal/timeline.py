@@ -22,12 +22,13 @@ MOST = HEAD + 2 * TAIL  # the middle is forgotten beyond it
 class Timeline:
     """Entries (first node number, place) of one thread, in order; bounded in length."""
 
-    __slots__ = ("current", "last", "open", "places", "starts", "thread")
+    __slots__ = ("current", "last", "open", "places", "signed", "starts", "thread")
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
         self.starts: list[int] = []
         self.places: list[int] = []
+        self.signed: set[int] = set()  # numbers of nodes that carry their place
         self.current = NOWHERE
         self.last: int = next_node_number()
         self.open = True

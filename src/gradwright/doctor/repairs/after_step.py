@@ -9,6 +9,7 @@ from gradwright.doctor.crash import Crash, CrashFrame
 from gradwright.doctor.evidence.origin import Origin, statement_of_site
 from gradwright.doctor.evidence.owners import owners_of
 from gradwright.doctor.journal import Site
+from gradwright.doctor.kinds import is_a
 from gradwright.doctor.repairs.attributes import step_statement
 from gradwright.doctor.repairs.detaching import detaching_line
 from gradwright.doctor.syntax.caches import reset_methods
@@ -69,7 +70,10 @@ def _owner_lines(
     owners = [owner for _, owner in owners_of(crash, origin)]
     if any(value is owner for owner in owners):
         return [action.replace("{}", root)]
-    if not isinstance(value, torch.nn.Module):
+    parts = [path for path, _ in owners_of(crash, origin) if path.rpartition(".")[0] == root]
+    if parts and not is_a(value, torch.nn.Module):
+        return [action.replace("{}", path) for path in dict.fromkeys(parts)]
+    if not is_a(value, torch.nn.Module):
         return None
     inside = [child for child in value.modules() if any(child is owner for owner in owners)]
     if not inside:

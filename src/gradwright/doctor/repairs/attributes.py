@@ -5,14 +5,19 @@ import functools
 import sys
 from collections.abc import Iterator
 
+import torch
+
 from gradwright.diagnostic import Edit
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.origin import Origin, statement_of_site
+from gradwright.doctor.evidence.plain import own_dict
 from gradwright.doctor.journal import Site
+from gradwright.doctor.kinds import is_a
 from gradwright.doctor.syntax.caches import guard_cache_test, reset_methods
+from gradwright.doctor.syntax.changes import combine
 from gradwright.doctor.syntax.decorators import replace_decorator
 from gradwright.doctor.syntax.delay import delay_method
-from gradwright.doctor.syntax.names import dotted
+from gradwright.doctor.syntax.names import assignments_to, dotted, reads_in
 from gradwright.doctor.syntax.properties import make_property
 from gradwright.doctor.syntax.statements import insert_after
 from gradwright.doctor.syntax.tree import SourceTree, tree_of
@@ -66,7 +71,7 @@ def _property(
 ) -> Edits | None:
     assert origin.holder is not None
     kept = getattr(type(origin.holder.owner), attribute, None)
-    if not isinstance(kept, functools.cached_property):
+    if not is_a(kept, functools.cached_property):
         return None
     for method in class_node.body:
         if isinstance(method, ast.FunctionDef) and method.name == attribute:
@@ -106,10 +111,29 @@ def as_property(origin: Origin) -> Edits | None:
     found = statement_of_site(origin.built)
     if found is None or origin.built is None:
         return None
-    class_node = class_at(found[0], origin.built.line)
-    if class_node is None or delay_possible(found[1]):
+    tree, statement = found
+    class_node = class_at(tree, origin.built.line)
+    if class_node is None:
         return None
-    return make_property(found[0], class_node, found[1])
+    every = _built_with(class_node, statement, origin)
+    if any(delay_possible(one) for one in every):
+        return None
+    return combine(tree, *(make_property(tree, class_node, one) for one in every))
+
+
+def _built_with(class_node: ast.ClassDef, statement: ast.stmt, origin: Origin) -> list[ast.stmt]:
+    """The statement, and those that made attributes with a graph which its value reads."""
+    kept = own_dict(origin.holder.owner) if origin.holder is not None else {}
+    every = [statement]
+    for one in every:
+        for name in sorted(reads_in(one)):
+            value = kept.get(name.removeprefix("self.").partition(".")[0])
+            if not name.startswith("self.") or not is_a(value, torch.Tensor):
+                continue
+            if value.grad_fn is not None:
+                made = assignments_to(class_node, ".".join(name.split(".")[:2]))
+                every += [other for other in made if other not in every]
+    return every
 
 
 def delay_possible(statement: ast.stmt) -> bool:

@@ -11,6 +11,7 @@ from gradwright.doctor.evidence.calls import site_of_call
 from gradwright.doctor.evidence.origin import Origin, statement_of_site, value_of
 from gradwright.doctor.evidence.reuse import Reuse
 from gradwright.doctor.journal import Site
+from gradwright.doctor.kinds import is_a
 from gradwright.doctor.repairs.attributes import as_property, fixes_for_attribute
 from gradwright.doctor.repairs.cached import cached_block_moved, uncached
 from gradwright.doctor.syntax.calls import set_keyword
@@ -68,7 +69,7 @@ def _looked_up_in_batch(crash: Crash, origin: Origin) -> Edits | None:
     if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
         return None
     module = value_of(dotted(call.func) or "", crash, origin.built.file)
-    if not isinstance(module, torch.nn.Embedding):
+    if not is_a(module, torch.nn.Embedding):
         return None
     name = assigned_names(statement)[0]
     uses = [

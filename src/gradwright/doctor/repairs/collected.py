@@ -5,18 +5,21 @@ import ast
 from gradwright.diagnostic import Edit, Fix
 from gradwright.doctor.crash import Crash, CrashFrame
 from gradwright.doctor.evidence.collected import Collected
-from gradwright.doctor.evidence.origin import ADDING, statement_of_site
+from gradwright.doctor.evidence.origin import statement_of_site
+from gradwright.doctor.evidence.plain import own_dict
+from gradwright.doctor.evidence.storing import ADDING
+from gradwright.doctor.kinds import is_a
 from gradwright.doctor.repairs.attributes import step_statement
 from gradwright.doctor.syntax.names import reads_in, reads_of
 from gradwright.doctor.syntax.state import insert_at_function_end
 from gradwright.doctor.syntax.statements import insert_after
 from gradwright.doctor.syntax.tree import SourceTree, tree_of
 from gradwright.doctor.syntax.where import (
+    any_statement_at,
     block_of,
     class_at,
     function_at,
     loops_around,
-    statement_at,
 )
 
 Edits = tuple[Edit, ...]
@@ -38,14 +41,14 @@ def fixes_for_collected(crash: Crash, collected: Collected) -> tuple[Fix, ...]:
 
 def _names_in(frame: CrashFrame, collected: Collected) -> list[str]:
     """How this function calls the collection and the lists that grow with it."""
-    container = collected.holder.container
+    container, owner = collected.holder.container, collected.holder.owner
     for name, value in frame.frame.f_locals.items():
         if value is container:
             names = _of_equal_length(name, container, dict(frame.frame.f_locals), "")
             return [name, *(one for one in names if _read_for_the_loss(frame, one))]
-        if value is collected.holder.owner and hasattr(value, "__dict__"):
+        if owner is not None and value is owner:
             attribute = collected.holder.attribute
-            names = _of_equal_length(attribute, container, dict(vars(value)), f"{name}.")
+            names = _of_equal_length(attribute, container, dict(own_dict(value)), f"{name}.")
             return [
                 f"{name}.{attribute}",
                 *(one for one in names if _read_for_the_loss(frame, one)),
@@ -80,11 +83,11 @@ def _is_added_to(tree: SourceTree, read: ast.expr) -> bool:
 def _of_equal_length(
     first: str, container: object, others: dict[str, object], prefix: str
 ) -> list[str]:
-    length = len(container) if isinstance(container, list | dict) else -1
+    length = len(container) if is_a(container, list, dict) else -1
     return [
         prefix + name
         for name, value in others.items()
-        if isinstance(value, list) and len(value) == length
+        if is_a(value, list) and len(value) == length
         if value is not container and name != first
     ]
 
@@ -105,7 +108,7 @@ def _after_last_read(
 
 
 def _loops(tree: SourceTree, frame: CrashFrame) -> bool:
-    statement = statement_at(tree, frame.line)
+    statement = any_statement_at(tree, frame.line)
     return statement is not None and bool(loops_around(tree, statement))
 
 

@@ -9,6 +9,7 @@ from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.asked import asking_call, loss_name
 from gradwright.doctor.evidence.spans import span_of_operation
 from gradwright.doctor.journal import Operation, Site
+from gradwright.doctor.kinds import is_a
 from gradwright.doctor.repairs.cuts import expression_of
 from gradwright.doctor.syntax.expressions import replace_expression
 from gradwright.doctor.syntax.guards import guard
@@ -52,7 +53,7 @@ def _running(crash: Crash, tree: SourceTree, site: Site) -> str | None:
             continue
         here = statement_at(tree, site.line)
         for name, value in frame.frame.f_locals.items():
-            has_graph = isinstance(value, torch.Tensor) and value.grad_fn is not None
+            has_graph = is_a(value, torch.Tensor) and value.grad_fn is not None
             if has_graph and here is not None and _made_before(tree, frame.line, name, here):
                 return name
     return None

@@ -34,7 +34,7 @@ def fixes_for_dtype(crash: Crash, facts: Mismatch) -> tuple[Fix, ...]:
     """Make it the wanted type at its source; else in the failing line."""
     kind = facts.wanted.removeprefix("torch.")
     source = _at_source(facts)
-    use = _at_use(crash, facts, f".{_conversion(facts.wanted)}")
+    use = _at_use(crash, facts, f".{conversion(facts.wanted)}")
     fixes = [Fix(f"make it {kind} where it enters:", source)] if source else []
     if use:
         fixes.append(Fix(f"make it {kind} where it is used:", use))
@@ -53,21 +53,27 @@ def fixes_for_device(crash: Crash, facts: Mismatch) -> tuple[Fix, ...]:
 
 def _at_source(facts: Mismatch) -> Edits | None:
     if facts.origin is not None:
-        return append_method(*facts.origin, f".{_conversion(facts.wanted)}")
+        return append_method(*facts.origin, f".{conversion(facts.wanted)}")
     line, operation = facts.made, facts.source
     if line is None or operation is None or operation.source:
         return None
+    return made_as(line, facts.wanted)
+
+
+def made_as(line: Line, wanted: str) -> Edits | None:
+    """The expression that makes a tensor, making it of another type."""
     tree, expression = line.tree, line.expression
     if tree is None or expression is None:
         return None
     if isinstance(expression, ast.Call):
-        edits = _in_call(tree, expression, facts.wanted)
+        edits = _in_call(tree, expression, wanted)
         if edits:
             return edits
-    return append_method(tree, expression, f".{_conversion(facts.wanted)}")
+    return append_method(tree, expression, f".{conversion(wanted)}")
 
 
-def _conversion(wanted: str) -> str:
+def conversion(wanted: str) -> str:
+    """The method that converts to a type, `float()` or `to(torch.int32)`."""
     return f"{_METHODS[wanted]}()" if wanted in _METHODS else f"to({wanted})"
 
 
@@ -82,7 +88,7 @@ def _in_call(tree: SourceTree, call: ast.Call, wanted: str) -> Edits | None:
         return set_keyword(tree, call, "dtype", text)
     if isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS.values():
         owner = tree.source(call.func.value)
-        return replace_expression(tree, call, f"{owner}.{_conversion(wanted)}")
+        return replace_expression(tree, call, f"{owner}.{conversion(wanted)}")
     return None
 
 

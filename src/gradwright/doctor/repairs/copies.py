@@ -8,14 +8,15 @@ import torch
 from gradwright.diagnostic import Fix
 from gradwright.doctor.crash import Crash, CrashFrame
 from gradwright.doctor.evidence.copies import GraphCopy, Store, is_read_elsewhere
+from gradwright.doctor.evidence.lines import line_of_frame
 from gradwright.doctor.evidence.sources import source_files
 from gradwright.doctor.evidence.values import tensor_in_frame
+from gradwright.doctor.kinds import is_a
 from gradwright.doctor.syntax.changes import Edits
 from gradwright.doctor.syntax.expressions import wrap_expression
 from gradwright.doctor.syntax.parametrizations import use_parametrization
 from gradwright.doctor.syntax.statements import insert_before
-from gradwright.doctor.syntax.tree import tree_of
-from gradwright.doctor.syntax.where import enclosing, statement_at
+from gradwright.doctor.syntax.where import enclosing
 
 
 def fixes_for_store(crash: Crash, copy: GraphCopy, store: Store | None) -> tuple[Fix, ...]:
@@ -34,7 +35,7 @@ def fixes_for_store(crash: Crash, copy: GraphCopy, store: Store | None) -> tuple
 def _parametrized(crash: Crash, copy: GraphCopy) -> Edits | None:
     """`torch.nn.utils.weight_norm` keeps a computed weight; its successor does not."""
     owner = copy.holder.owner if copy.holder is not None else None
-    hooks = owner._forward_pre_hooks.values() if isinstance(owner, torch.nn.Module) else ()
+    hooks = owner._forward_pre_hooks.values() if is_a(owner, torch.nn.Module) else ()
     names = {type(hook).__module__.rpartition(".")[2] for hook in hooks}
     for tree in source_files(crash):
         for name in sorted(names & {"weight_norm", "spectral_norm"}):
@@ -55,8 +56,8 @@ def _cleared(crash: Crash, copy: GraphCopy) -> Edits | None:
         return None
     if holder.frame.code is not frame.code or type(holder.owner).__module__.startswith("torch."):
         return None
-    tree = tree_of(frame.file)
-    statement = statement_at(tree, frame.line) if tree is not None else None
+    line = line_of_frame(frame)
+    tree, statement = line.tree, line.statement
     if tree is None or statement is None:
         return None
     return insert_before(tree, statement, [f"{holder.path} = None"])
@@ -70,8 +71,8 @@ def fixes_for_numpy(crash: Crash, copy: GraphCopy) -> tuple[Fix, ...]:
 
 
 def _arrays(frame: CrashFrame, copy: GraphCopy) -> Iterator[Edits | None]:
-    tree = tree_of(frame.file)
-    statement = statement_at(tree, frame.line) if tree is not None else None
+    line = line_of_frame(frame)
+    tree, statement = line.tree, line.statement
     if tree is None or statement is None:
         return
     for node in ast.walk(statement):

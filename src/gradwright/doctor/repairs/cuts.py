@@ -68,6 +68,8 @@ def _joined(crash: Crash, tree: SourceTree, node: ast.expr, cut: Operation) -> E
     parents = [crash.journal.operations[index] for index in cut.parents]
     shapes = {parent.shape for parent in parents if parent is not None}
     if is_list(tree, given):
+        if has_numbers(given):
+            return None
         join = "stack" if shapes <= {()} else "cat"
         torch_name = module_of(tree, node)
         return replace_expression(tree, node, f"{torch_name}.{join}({tree.source(given)})")
@@ -75,14 +77,23 @@ def _joined(crash: Crash, tree: SourceTree, node: ast.expr, cut: Operation) -> E
 
 
 def is_list(tree: SourceTree, node: ast.expr) -> bool:
-    """Whether an expression is a list as the source shows it: written, or a name made from one."""
+    """Whether an expression is a list as the source shows it: written, made by `list`, or named."""
     if isinstance(node, ast.List | ast.ListComp | ast.Tuple):
         return True
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in ("list", "sorted", "tuple")
     if not isinstance(node, ast.Name):
         return False
     made = assignments_to(scope_of(tree, node), node.id)
     values = [one.value for one in made if isinstance(one, ast.Assign | ast.AnnAssign)]
     return any(isinstance(value, ast.List | ast.ListComp) for value in values)
+
+
+def has_numbers(node: ast.expr) -> bool:
+    """Whether a written list holds plain numbers, which cannot be joined to tensors."""
+    items = node.elts if isinstance(node, ast.List | ast.Tuple) else []
+    plain = [item.operand if isinstance(item, ast.UnaryOp) else item for item in items]
+    return any(isinstance(item, ast.Constant) for item in plain)
 
 
 def module_of(tree: SourceTree, call: ast.Call) -> str:

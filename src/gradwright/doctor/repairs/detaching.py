@@ -2,16 +2,18 @@
 
 import torch
 
+from gradwright.doctor.kinds import is_a
+
 
 def detaching_line(name: str, value: object, optional: bool) -> str | None:
     """`state = state.detach()`, as its type wants it."""
-    if isinstance(value, torch.Tensor):
+    if is_a(value, torch.Tensor):
         line = f"{name} = {name}.detach()"
-    elif isinstance(value, tuple) and not hasattr(value, "_fields") and _flat(value):
+    elif is_a(value, tuple) and not hasattr(value, "_fields") and _flat(value):
         line = f"{name} = tuple(part.detach() for part in {name})"
-    elif isinstance(value, list) and _flat(value):
+    elif is_a(value, list) and _flat(value):
         line = f"{name} = [part.detach() for part in {name}]"
-    elif isinstance(value, dict) and _flat(list(value.values())):
+    elif is_a(value, dict) and _flat(list(value.values())):
         line = f"{name} = {{key: part.detach() for key, part in {name}.items()}}"
     else:
         return None
@@ -22,4 +24,4 @@ def detaching_line(name: str, value: object, optional: bool) -> str | None:
 
 
 def _flat(items: list[object] | tuple[object, ...]) -> bool:
-    return bool(items) and all(isinstance(item, torch.Tensor) for item in items)
+    return bool(items) and all(is_a(item, torch.Tensor) for item in items)

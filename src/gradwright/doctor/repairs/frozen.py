@@ -9,12 +9,18 @@ from gradwright.diagnostic import Edit, Fix
 from gradwright.doctor.crash import Crash, CrashFrame
 from gradwright.doctor.evidence.frozen import Feed
 from gradwright.doctor.evidence.made_frozen import is_table, made_frozen
+from gradwright.doctor.evidence.plain import own_dict
 from gradwright.doctor.evidence.severed import Severance
-from gradwright.doctor.evidence.trained import modules_in_sight
 from gradwright.doctor.journal import Site
+from gradwright.doctor.kinds import is_a
+from gradwright.doctor.repairs.frozen_parts import (
+    but_the_head,
+    covering,
+    held_by_optimizer,
+    module_in,
+)
 from gradwright.doctor.syntax.calls import remove_keyword, set_keyword
-from gradwright.doctor.syntax.expressions import replace_expression
-from gradwright.doctor.syntax.statements import delete_statement, insert_after, insert_before
+from gradwright.doctor.syntax.statements import delete_statement, insert_before
 from gradwright.doctor.syntax.tree import SourceTree, tree_of
 from gradwright.doctor.syntax.where import (
     FUNCTIONS,
@@ -26,7 +32,6 @@ from gradwright.doctor.syntax.where import (
 )
 
 Edits = tuple[Edit, ...]
-Modules = Sequence[tuple[str, torch.nn.Module]]
 
 
 def fixes_for_frozen(crash: Crash, severance: Severance, feeds: Sequence[Feed]) -> tuple[Fix, ...]:
@@ -50,7 +55,8 @@ def _ways(
     if tree is None or statement is None:
         return
     last = [feed for feed in feeds if feed.freeze is not None and _at(feed, feeds[-1])]
-    yield from _but_the_head(crash, tree, statement, last)
+    yield held_by_optimizer(crash, tree, statement, last)
+    yield from but_the_head(crash, tree, statement, last)
     yield "train everything", delete_statement(tree, statement)
 
 
@@ -104,29 +110,17 @@ def _modules_of(frame: CrashFrame) -> list[tuple[str, torch.nn.Module]]:
     """Modules that the function can name: variables and attributes of variables."""
     found: list[tuple[str, torch.nn.Module]] = []
     for name, value in frame.frame.f_locals.items():
-        if isinstance(value, torch.nn.Module):
+        if is_a(value, torch.nn.Module):
             found.append((name, value))
             found += [(f"{name}.{key}", child) for key, child in value.named_children()]
-        elif hasattr(value, "__dict__") and not isinstance(value, type):
-            items = list(vars(value).items())
-            found += [(f"{name}.{k}", v) for k, v in items if isinstance(v, torch.nn.Module)]
+        elif not is_a(value, type):
+            items = list(own_dict(value).items())
+            found += [(f"{name}.{k}", v) for k, v in items if is_a(v, torch.nn.Module)]
     return [(name, module) for name, module in found if _is_code(name)]
 
 
 def _is_code(name: str) -> bool:
     return all(part.isidentifier() for part in name.split("."))
-
-
-def covering(modules: Modules, frozen: set[int]) -> list[str]:
-    """The fewest modules whose parameters are all among `frozen`, the largest first."""
-    names: list[str] = []
-    left = set(frozen)
-    sized = [(name, {id(one) for one in module.parameters()}) for name, module in modules]
-    for name, own in sorted(sized, key=lambda pair: -len(pair[1])):
-        if own and own <= frozen and own & left:
-            names.append(name)
-            left -= own
-    return names
 
 
 def _first_statement(
@@ -155,70 +149,6 @@ def freezing_statement(tree: SourceTree, site: Site) -> ast.stmt | None:
     for outer in ancestors(tree, statement):
         if isinstance(outer, FUNCTIONS):
             break
-        if isinstance(outer, ast.For) and _module_in(tree, outer.iter) is not None:
+        if isinstance(outer, ast.For) and module_in(tree, outer.iter) is not None:
             return outer
     return statement
-
-
-def _module_in(tree: SourceTree, expression: ast.expr) -> ast.expr | None:
-    """`net` in `net.parameters()` or `net.named_parameters()`."""
-    for node in ast.walk(expression):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            continue
-        if node.func.attr in ("parameters", "named_parameters"):
-            return node.func.value
-    return None
-
-
-def _frozen_module(tree: SourceTree, statement: ast.stmt) -> ast.expr | None:
-    if isinstance(statement, ast.For):
-        return _module_in(tree, statement.iter)
-    for node in ast.walk(statement):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            continue
-        if node.func.attr == "requires_grad_":
-            return node.func.value
-    return None
-
-
-def _but_the_head(
-    crash: Crash, tree: SourceTree, statement: ast.stmt, feeds: Sequence[Feed]
-) -> Iterator[tuple[str, Edits | None]]:
-    """Freeze all children but the last one with parameters."""
-    expression = _frozen_module(tree, statement)
-    module = _module_with(crash, feeds)
-    if expression is None or module is None:
-        return
-    text = tree.source(expression)
-    children = [(n, c) for n, c in module.named_children() if any(True for _ in c.parameters())]
-    if len(children) < 2:
-        return
-    head = _child(text, children[-1][0])
-    if len(children) == 2 and _names_nothing(statement):
-        rest = _child(text, children[0][0])
-        yield f"freeze `{rest}` only; `{head}` trains", replace_expression(tree, expression, rest)
-    unfrozen = insert_after(tree, statement, [f"{head}.requires_grad_(True)"])
-    yield f"let the last part, `{head}`, train", unfrozen
-
-
-def _child(text: str, name: str) -> str:
-    return f"{text}[{name}]" if name.isdigit() else f"{text}.{name}"
-
-
-def _names_nothing(statement: ast.stmt) -> bool:
-    """Whether the loop freezes without looking at names, which would change with the module."""
-    return not isinstance(statement, ast.For) or not any(
-        isinstance(node, ast.If | ast.Compare) for node in ast.walk(statement)
-    )
-
-
-def _module_with(crash: Crash, feeds: Sequence[Feed]) -> torch.nn.Module | None:
-    """The smallest module in sight that has all the frozen parameters."""
-    frozen = {id(feed.tensor) for feed in feeds}
-    found: list[tuple[int, torch.nn.Module]] = []
-    for _, outer in modules_in_sight(crash):
-        for module in outer.modules():
-            own = {id(one) for one in module.parameters()}
-            if frozen <= own:
-                found.append((len(own), module))
-    return min(found, key=lambda pair: pair[0])[1] if found else None

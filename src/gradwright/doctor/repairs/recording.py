@@ -5,15 +5,15 @@ from collections.abc import Iterator
 
 from gradwright.diagnostic import Edit, Fix
 from gradwright.doctor.crash import Crash, CrashFrame
+from gradwright.doctor.evidence.regions import Region
 from gradwright.doctor.evidence.severed import Severance
-from gradwright.doctor.evidence.switches import Region
 from gradwright.doctor.journal import Operation
 from gradwright.doctor.syntax.calls import set_keyword
 from gradwright.doctor.syntax.changes import combine
 from gradwright.doctor.syntax.contexts import grad_switch_to_block, unwrap_with, wrap_in_with
 from gradwright.doctor.syntax.decorators import insert_decorator, remove_decorator, rename_context
 from gradwright.doctor.syntax.names import is_in_place_method
-from gradwright.doctor.syntax.narrowed import yields_outside
+from gradwright.doctor.syntax.narrowed import decorate_generator, yields_outside
 from gradwright.doctor.syntax.statements import delete_statement, insert_before
 from gradwright.doctor.syntax.tree import SourceTree, tree_of
 from gradwright.doctor.syntax.where import (
@@ -73,19 +73,21 @@ def _switched_back(tree: SourceTree, function: Function) -> Edits | None:
     )
 
 
-def _yielded(region: Region) -> tuple[str, Edits | None]:
+def _yielded(region: Region) -> Iterator[tuple[str, Edits | None]]:
     """A generator that keeps its block open while the consumer trains."""
-    edits = None
-    if region.tree is not None and isinstance(region.node, WITHS):
-        edits = yields_outside(region.tree, region.node)
-    return "yield when the block has ended", edits
+    tree, node = region.tree, region.node
+    if not region.held or tree is None or not isinstance(node, WITHS):
+        return
+    title = "use it as a decorator, which puts recording back at each `yield`"
+    yield title, decorate_generator(tree, node, region.context)
+    yield "yield when the block has ended", yields_outside(tree, node)
 
 
 def _inside(
     crash: Crash, severance: Severance, region: Region
 ) -> Iterator[tuple[str, Edits | None]]:
     """The backward itself runs with recording off: turn it on around the graph and its use."""
-    yield _yielded(region)
+    yield from _yielded(region)
     frame, lines = meeting(crash, severance)
     tree = tree_of(frame.file) if frame is not None else None
     if frame is None or tree is None:
@@ -181,6 +183,8 @@ def _ended(
 ) -> Iterator[tuple[str, Edits | None]]:
     """Recording was on again at the backward: the part made with recording off must record."""
     tree, node = region.tree, region.node
+    if region.kind == "library" and region.callee is None:
+        return  # it is turned off further in than any line here
     narrowed = "turn recording on for that computation"
     if tree is None or node is None or (isinstance(node, ast.stmt) and writes_in_place(node)):
         yield narrowed, _narrowed(crash, severance.cut)

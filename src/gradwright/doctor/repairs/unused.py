@@ -4,13 +4,12 @@ import ast
 
 from gradwright.diagnostic import Fix
 from gradwright.doctor.crash import Crash, CrashFrame
-from gradwright.doctor.evidence.lines import line_of_frame
+from gradwright.doctor.evidence.lines import call_of_frame, line_of_frame
 from gradwright.doctor.evidence.unused import Break, Unused
 from gradwright.doctor.syntax import (
     Edits,
     SourceTree,
     argument_of,
-    call_at,
     is_named,
     replace_expression,
     scope_of,
@@ -94,7 +93,7 @@ def _grad_call(crash: Crash) -> tuple[SourceTree, ast.Call] | None:
     tree = line.tree if line is not None else None
     if frame is None or tree is None:
         return None
-    call = call_at(tree, frame.line, {"grad"})
+    call = call_of_frame(frame, {"grad"})
     if call is None and _only_allows(crash):
         expression = line.expression if line is not None else None
         call = expression if isinstance(expression, ast.Call) else None

@@ -5,7 +5,7 @@ import ast
 from gradwright.diagnostic import Edit, Fix
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.escapes import Passage
-from gradwright.doctor.repairs.cuts import is_list, module_of
+from gradwright.doctor.repairs.cuts import has_numbers, is_list, module_of
 from gradwright.doctor.syntax.changes import combine
 from gradwright.doctor.syntax.expressions import replace_expression
 from gradwright.doctor.syntax.imports import imported_names, qualified_name
@@ -43,7 +43,7 @@ def _values_kept(crash: Crash, passage: Passage) -> Edits | None:
     implicit = any(escape.name.startswith("__") for escape in passage.escapes)
     if not (inside or outside or (implicit and is_list(tree, maker.args[0]))):
         return None
-    if outside and _uses_numbers_only(tree, maker):
+    if (outside and _uses_numbers_only(tree, maker)) or has_numbers(maker.args[0]):
         return None
     value = _source_without(tree, maker.args[0], inside)
     if is_list(tree, maker.args[0]):

@@ -27,6 +27,7 @@ from gradwright.doctor.rules.gw702_custom_function import RULE as GW702
 from gradwright.doctor.rules.gw801_dtype_mismatch import RULE as GW801
 from gradwright.doctor.rules.gw802_complex_loss import RULE as GW802
 from gradwright.doctor.rules.gw803_device_mismatch import RULE as GW803
+from gradwright.doctor.rules.gw804_integers_require_grad import RULE as GW804
 
 RULES: tuple[Rule, ...] = (
     # a second backward: the special shapes first, what was built once last
@@ -59,6 +60,7 @@ RULES: tuple[Rule, ...] = (
     GW801,
     GW802,
     GW803,
+    GW804,
 )
 
 __all__ = ["RULES", "Rule"]

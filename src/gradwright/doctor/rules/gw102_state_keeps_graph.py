@@ -39,6 +39,7 @@ https://docs.pytorch.org/tutorials/intermediate/char_rnn_classification_tutorial
 
 from gradwright.diagnostic import Diagnostic
 from gradwright.doctor.crash import Crash
+from gradwright.doctor.evidence.above_loop import built_above_loop
 from gradwright.doctor.evidence.handed_on import handed_on_unchanged
 from gradwright.doctor.evidence.lost_detach import find_lost_detach
 from gradwright.doctor.evidence.origin import Origin
@@ -80,6 +81,8 @@ def explain(crash: Crash) -> Diagnostic | None:
 def is_state(crash: Crash, reuse: Reuse, origin: Origin) -> bool:
     """Whether the line that made the old tensor runs again in every step."""
     if not reuse.joints or cached_block(crash, reuse) is not None:
+        return False
+    if built_above_loop(crash, reuse):
         return False
     joint = reuse.joints[0]
     assert joint.consumer is not None

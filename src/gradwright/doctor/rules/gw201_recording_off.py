@@ -40,10 +40,12 @@ from gradwright.diagnostic import Diagnostic
 from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.asked import asked_at, said_loss
 from gradwright.doctor.evidence.frozen import frozen_feeds
+from gradwright.doctor.evidence.regions import Region
 from gradwright.doctor.evidence.severed import Severance, find_severance
 from gradwright.doctor.evidence.spans import span_of_operation
 from gradwright.doctor.evidence.story import Story
-from gradwright.doctor.evidence.switches import Region, region_of
+from gradwright.doctor.evidence.stretches import beginning_of, last_stretch
+from gradwright.doctor.evidence.switches import region_of
 from gradwright.doctor.journal import Operation, Site
 from gradwright.doctor.repairs.recording import fixes_for_recording_off, meeting
 from gradwright.doctor.rules.base import Rule
@@ -62,6 +64,8 @@ def explain(crash: Crash) -> Diagnostic | None:
     region = region_of(crash, _stack(crash, cut), cut) if _was_off(crash, cut) else None
     if region is None or _is_checkpoint(crash, region):
         return None
+    if region.held:
+        cut = _outside(crash, severance, region)
     return Diagnostic(
         code=RULE.code,
         name=RULE.name,
@@ -87,14 +91,29 @@ def _cut(crash: Crash, severance: Severance) -> Operation | None:
     _, lines = meeting(crash, severance)
     frame = meeting(crash, severance)[0]
     off = [cut for cut in severance.cuts if cut.cut in _OFF]
-    last = crash.journal.operations.switches[-1:]
     # the stretch that still lasts is the one to speak of, not those that have ended since
-    off = [cut for cut in off if last and cut.switch is last[0]] or off
+    off = [cut for cut in off if _still_lasts(crash, cut)] or off
     for cut in sorted(off, key=lambda one: one.index):
         stack = crash.journal.places.stack(cut.place)
         if frame is not None and lines and any(site.code is frame.code for site in stack):
             return cut
     return off[0] if off else severance.cut
+
+
+def _outside(crash: Crash, severance: Severance, region: Region) -> Operation | None:
+    """A cut in the lines that consume a generator: inside of it recording is off on purpose."""
+    for cut in sorted(severance.cuts, key=lambda one: one.index):
+        stack = crash.journal.places.stack(cut.place)
+        inside = any(site.code is region.site.code for site in stack)
+        if cut.cut in _OFF and _still_lasts(crash, cut) and not inside:
+            return cut
+    return None
+
+
+def _still_lasts(crash: Crash, cut: Operation) -> bool:
+    """Whether recording has not been on since the cut."""
+    switches = crash.journal.operations.switches
+    return cut.switch is not None and beginning_of(switches, cut.switch) is last_stretch(switches)
 
 
 def _was_off(crash: Crash, cut: Operation | None) -> bool:
@@ -133,6 +152,8 @@ def _story(crash: Crash, region: Region, cut: Operation | None) -> Story:
 
 
 def _said_region(region: Region) -> str:
+    if region.held:
+        return "a generator waits inside this block: recording stays off in whoever consumes it"
     if region.kind == "with":
         return "recording is off inside this block"
     if region.kind == "decorator":
@@ -146,6 +167,11 @@ def _said_region(region: Region) -> str:
 
 def _why(crash: Crash, region: Region) -> str:
     call = crash.call
+    if region.held:
+        return (
+            "Grad mode belongs to the thread, not to a function. The generator yields before its "
+            "block has ended, so the lines that consume it run with recording off."
+        )
     if region.kind == "left-on":
         return (
             "`set_grad_enabled(False)` as a plain call lasts until somebody switches back. "

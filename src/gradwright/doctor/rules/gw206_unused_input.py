@@ -41,6 +41,7 @@ from gradwright.doctor.rules.base import Rule
 
 _CUTS = {
     "parameter": "`nn.Parameter` makes a new leaf of this: what it was computed from is forgotten",
+    "leaf": "a new leaf takes its value from this: what it was computed from is forgotten",
     "detach": "`.detach()` forgets what this was computed from",
     "data": "`.data` forgets what this was computed from",
     "recording-off": "recording is off here, so this forgets what it was computed from",

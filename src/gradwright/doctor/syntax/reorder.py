@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradwright.doctor.syntax.changes import Change, Unsafe, rewrite
-from gradwright.doctor.syntax.layout import indentation, line_end, own_lines
+from gradwright.doctor.syntax.layout import indentation, line_end, own_lines, starts_line
 from gradwright.doctor.syntax.names import Access, accesses, any_touches
 from gradwright.doctor.syntax.tree import SourceTree
 from gradwright.doctor.syntax.where import Loop, block_of
@@ -97,6 +97,8 @@ def step_after_all(
     end = line_end(tree, last)
     lost = tree.newline if tree.text[end - 1] not in "\r\n" else ""
     changes = [Change(*own_lines(tree, one, one), "") for one in (*cleared, step)]
+    if cleared and not starts_line(tree, first):
+        raise Unsafe  # what stands before it on its line would come after
     if cleared:
         changes.append(Change(top, top, _lines(tree, cleared, indent)))
     return [*changes, Change(end, end, lost + _lines(tree, [step], indent))]

@@ -10,7 +10,7 @@ from gradwright.doctor.syntax.layout import ends_line, moved_text, starts_line
 from gradwright.doctor.syntax.names import accesses, any_touches, assigned_names, binds_in, reads_in
 from gradwright.doctor.syntax.statements import deleted, inserted_after
 from gradwright.doctor.syntax.tree import SourceTree
-from gradwright.doctor.syntax.where import assignments_before, block_of
+from gradwright.doctor.syntax.where import assignments_before, block_of, shares_line
 
 
 def slice_of(
@@ -25,8 +25,8 @@ def slice_of(
     Goes back from the last assignment before that line to the line `until`, or to the statement
     for which `until` is true; neither goes into the slice further back than that.
     """
-    last = assignments_before(scope, name, before_line)
-    if last is None:
+    last = assignments_before(tree, scope, name, before_line)
+    if last is None or (isinstance(until, int) and shares_line(tree, until)):
         return []
     block, index = block_of(tree, last)
     wanted, found = {name}, []

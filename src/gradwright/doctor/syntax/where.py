@@ -34,18 +34,34 @@ def span_of_bytes(tree: SourceTree, line: int, column: int, end_line: int, end_c
 def statement_at(tree: SourceTree, line: int, column: int | None = None) -> ast.stmt | None:
     """The innermost statement that covers the line, or the character at `column` of it.
 
-    Of several on one line without `column`, the first.
+    None where `a; b` share the line and no column tells which of them is meant.
     """
-    found: ast.stmt | None = None
+    found = _innermost(tree, line, column)
+    return found[0] if len(found) == 1 else None
+
+
+def _innermost(tree: SourceTree, line: int, column: int | None = None) -> list[ast.stmt]:
+    """The statements at a place that hold no other one there; several are of one block."""
     at = None if column is None else tree.starts[line - 1] + column
-    for node in ast.walk(tree.root):  # breadth first: deeper statements come later
-        if not isinstance(node, ast.stmt) or not covers_line(node, line):
-            continue
-        if at is not None and not tree.start(node) <= at <= tree.end(node):
-            continue
-        if found is None or found in ancestors(tree, node):
-            found = node
-    return found
+    found = [
+        node
+        for node in ast.walk(tree.root)
+        if isinstance(node, ast.stmt)
+        and covers_line(node, line)
+        and (at is None or tree.start(node) <= at <= tree.end(node))
+    ]
+    around = {outer for node in found for outer in ancestors(tree, node)}
+    return [node for node in found if node not in around]
+
+
+def shares_line(tree: SourceTree, line: int) -> bool:
+    """Whether several statements of one block lie on the line."""
+    return len(_innermost(tree, line)) > 1
+
+
+def any_statement_at(tree: SourceTree, line: int) -> ast.stmt | None:
+    """A statement on the line: what lies around it lies around the others there as well."""
+    return next(iter(_innermost(tree, line)), None)
 
 
 def covers_line(node: ast.stmt, line: int) -> bool:
@@ -76,7 +92,7 @@ def statement_of(tree: SourceTree, node: ast.AST) -> ast.stmt | None:
 
 def function_at(tree: SourceTree, line: int) -> Function | None:
     """The innermost function around the line, its header included."""
-    statement = statement_at(tree, line)
+    statement = any_statement_at(tree, line)
     if statement is None or isinstance(statement, FUNCTIONS):
         return statement
     return enclosing(tree, statement, FUNCTIONS)
@@ -84,7 +100,7 @@ def function_at(tree: SourceTree, line: int) -> Function | None:
 
 def class_at(tree: SourceTree, line: int) -> ast.ClassDef | None:
     """The innermost class around the line."""
-    statement = statement_at(tree, line)
+    statement = any_statement_at(tree, line)
     if statement is None or isinstance(statement, ast.ClassDef):
         return statement
     return enclosing(tree, statement, ast.ClassDef)
@@ -92,7 +108,7 @@ def class_at(tree: SourceTree, line: int) -> ast.ClassDef | None:
 
 def loop_at(tree: SourceTree, line: int) -> Loop | None:
     """The innermost loop around the line within its function."""
-    statement = statement_at(tree, line)
+    statement = any_statement_at(tree, line)
     if statement is None or isinstance(statement, LOOPS):
         return statement
     return next(iter(loops_around(tree, statement)), None)
@@ -105,7 +121,7 @@ def loops_around(tree: SourceTree, node: ast.AST) -> list[Loop]:
 
 def with_statements_around(tree: SourceTree, line: int) -> list[With]:
     """The `with` statements of the same function around a line, innermost first."""
-    statement = statement_at(tree, line)
+    statement = any_statement_at(tree, line)
     if statement is None:
         return []
     outer = [statement, *_around(tree, statement)]
@@ -140,17 +156,25 @@ def sibling_around(tree: SourceTree, statement: ast.stmt, inner: ast.AST) -> ast
     return next((one for one in block if one in around), None)
 
 
-def assignments_before(scope: ast.AST, name: str, line: int) -> ast.stmt | None:
-    """The last statement above the line that assigns the dotted name."""
-    found = [one for one in assignments_to(scope, name) if one.lineno < line]
-    return found[-1] if found else None
+def assignments_before(tree: SourceTree, scope: ast.AST, name: str, line: int) -> ast.stmt | None:
+    """The last statement above the line that assigns the dotted name.
+
+    None where one of several statements on the line assigns it: it may come before or after.
+    """
+    found = [one for one in assignments_to(scope, name) if one.lineno <= line]
+    beside = [one for one in found if one.lineno == line]
+    if beside and shares_line(tree, line):
+        return None
+    above = found[: len(found) - len(beside)]
+    return above[-1] if above else None
 
 
 def call_at(tree: SourceTree, line: int, function_names: Collection[str]) -> ast.Call | None:
     """The first call that covers the line of a function with one of these names.
 
     A name is the last part (`checkpoint`), the text (`ckpt.checkpoint`), or the full name behind
-    the imports (`torch.utils.checkpoint.checkpoint`).
+    the imports (`torch.utils.checkpoint.checkpoint`). None where `a(); b()` share the line and
+    both call one of them.
     """
     calls = [
         node
@@ -160,7 +184,8 @@ def call_at(tree: SourceTree, line: int, function_names: Collection[str]) -> ast
         and is_named(tree, node.func, function_names)
     ]
     calls.sort(key=lambda call: (call.lineno != line, -call.lineno, call.col_offset))
-    return calls[0] if calls else None
+    owners = {statement_of(tree, call) for call in calls}.intersection(_innermost(tree, line))
+    return calls[0] if calls and len(owners) < 2 else None
 
 
 def statement_calling(
