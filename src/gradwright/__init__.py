@@ -1,19 +1,26 @@
 """Everything between your losses and `optimizer.step()`, and an explanation when it fails."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gradwright.doctor.watch import watch
+    from gradwright.engine import backward, gramian, jacobian
 
 __version__ = "0.1.0"
-__all__ = ["watch"]
+__all__ = ["backward", "jacobian", "gramian", "watch"]
+
+_HOMES = {
+    "backward": "gradwright.engine",
+    "gramian": "gradwright.engine",
+    "jacobian": "gradwright.engine",
+    "watch": "gradwright.doctor.watch",
+}
 
 
 def __getattr__(name: str) -> object:
     """The public functions, loaded at first use: the command line starts without torch."""
-    if name == "watch":
-        from gradwright.doctor.watch import watch
-
-        globals()[name] = watch
-        return watch
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return globals()[name]

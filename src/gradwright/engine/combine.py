@@ -1,0 +1,23 @@
+"""One gradient per parameter from one per task."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+
+def weighted_sum(rows: Sequence[Tensor | None], weights: Sequence[float]) -> Tensor | None:
+    """Σ over tasks of weight × row; None where no task has a row.
+
+    The rows are not changed: autograd may have handed the same memory to two parameters.
+    """
+    result: Tensor | None = None
+    for row, weight in zip(rows, weights, strict=True):
+        if row is None:
+            continue
+        if result is None:
+            result = row * weight
+        elif row.layout == result.layout:
+            result.add_(row, alpha=weight)
+        else:  # dense and sparse: torch adds them in this order only
+            result = result + row * weight if row.is_sparse else row * weight + result
+    return result

@@ -1,0 +1,80 @@
+"""The order in which nodes can run, and what is under way at each moment."""
+
+import heapq
+from collections.abc import Collection, Iterable
+
+from torch.autograd.graph import GradientEdge, Node
+
+from gradwright.graph import edges_of
+
+
+def run_order(nodes: Collection[Node]) -> list[Node]:
+    """These nodes, each before those it hands gradients to; of those ready, the youngest first.
+
+    As autograd runs them: layer by layer, and each leaf right after the node that feeds it.
+    """
+    waiting_for = dict.fromkeys(nodes, 0)
+    for node in nodes:
+        for child in edges_of(node):
+            if child in waiting_for:
+                waiting_for[child] += 1
+    ready = [
+        (-node._sequence_nr(), n, node) for n, node in enumerate(nodes) if not waiting_for[node]
+    ]
+    heapq.heapify(ready)
+    order: list[Node] = []
+    ticket = len(waiting_for)
+    while ready:
+        node = heapq.heappop(ready)[2]
+        order.append(node)
+        for child in edges_of(node):
+            if child not in waiting_for:
+                continue
+            waiting_for[child] -= 1
+            if not waiting_for[child]:
+                ticket += 1
+                heapq.heappush(ready, (-child._sequence_nr(), ticket, child))
+    return order
+
+
+class Frontier:
+    """The edges that gradients have reached while the nodes behind them have not run."""
+
+    def __init__(self, edges: Iterable[GradientEdge]) -> None:
+        self._numbers: dict[Node, set[int]] = {}
+        self.size = 0
+        for edge in edges:
+            self._add(edge.node, edge.output_nr)
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes wait."""
+        return len(self._numbers)
+
+    @property
+    def edges(self) -> list[GradientEdge]:
+        """Where gradients wait."""
+        return [GradientEdge(node, n) for node, numbers in self._numbers.items() for n in numbers]
+
+    def run(self, node: Node) -> None:
+        """`node` takes its gradients and hands on its own."""
+        for number in self._numbers.pop(node, ()):
+            self.size -= size_of(GradientEdge(node, number))
+        for child, number in node.next_functions:
+            if child is not None:
+                self._add(child, number)
+
+    def _add(self, node: Node, number: int) -> None:
+        numbers = self._numbers.setdefault(node, set())
+        if number not in numbers:
+            numbers.add(number)
+            self.size += size_of(GradientEdge(node, number))
+
+
+def size_of(edge: GradientEdge) -> int:
+    """How many bytes a gradient has there."""
+    described = edge.node._input_metadata[edge.output_nr]
+    size: int = described.dtype.itemsize
+    for length in described.shape:
+        size *= int(length)
+    return size

@@ -1,0 +1,65 @@
+"""Which exact route runs, and why."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from torch.autograd.graph import GradientEdge
+
+from gradwright.engine.errors import LossError
+from gradwright.engine.lean import LeanPlan, lean_plan
+from gradwright.engine.order import size_of
+from gradwright.engine.result import Route
+from gradwright.engine.stages import Plan
+from gradwright.engine.weighting import JacobianWeighting, Weighting
+
+RouteName = Literal["auto", "rows", "lean"]
+
+
+@dataclass(frozen=True, slots=True)
+class RouteChoice:
+    """What the user said of the route."""
+
+    name: RouteName
+    memory: int  # bytes that the rows may take
+    retain_graph: bool
+
+
+def choose(
+    plan: Plan, meeting: Sequence[GradientEdge], weighting: Weighting, choice: RouteChoice
+) -> tuple[LeanPlan | None, Route]:
+    """The plan of route "lean", or None for route "rows".
+
+    Raises:
+        LossError: route "lean" was asked for where it would not be exact.
+    """
+    method = type(weighting).__name__
+    size = plan.n_tasks * sum(size_of(edge) for edge in meeting)
+    rows = f"{plan.n_tasks} rows take {_megabytes(size)}"
+    if isinstance(weighting, JacobianWeighting):
+        return None, Route("rows", f"{method} reads the rows of the Jacobian; {rows}")
+    if choice.name == "rows" or (choice.name == "auto" and size <= choice.memory):
+        why = (
+            "was asked for" if choice.name == "rows" else f"of {_megabytes(choice.memory)} allowed"
+        )
+        return None, Route("rows", f"{method} reads the Gramian; {rows}, {why}")
+    lean = None if choice.retain_graph else lean_plan(plan, meeting)
+    if lean is None:
+        why = _why_not_lean(choice)
+        if choice.name == "lean":
+            raise LossError(f"route='lean' would not be exact: {why}. Leave `route` out.")
+        return None, Route("rows", f"{method} reads the Gramian; {rows}; not lean: {why}")
+    return lean, Route("lean", f"{method} reads the Gramian, and {rows}")
+
+
+def _why_not_lean(choice: RouteChoice) -> str:
+    if choice.retain_graph:
+        return "`retain_graph` asks to keep what it frees"
+    return (
+        "a hook sits where the graph would be cut, or a head reads several levels of the shared "
+        "part (or one of its weights)"
+    )
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 2**20:,.1f} MB"
