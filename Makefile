@@ -15,7 +15,8 @@ WORKERS ?= 2
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 PY := .venv/bin/python
-PYTEST := $(PY) -m pytest -n $(WORKERS)
+# worksteal: the slow ones lie together, and one worker would keep them
+PYTEST := $(PY) -m pytest -n $(WORKERS) --dist worksteal
 SETUP := .venv/setup.stamp
 SETUP_BENCH := .venv/bench.stamp
 # By environment, not by -c: the pins also hold where pip builds this package, apart from .venv.
