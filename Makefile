@@ -56,7 +56,9 @@ demo: $(SETUP)  ## the doctor on a broken multi-task program, then the repaired 
 	@$(PY) examples/census_mmoe/demo.py
 
 bench: $(SETUP_BENCH)  ## every benchmark; each prints a table of ratios
-	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(PY) "$$file" || exit 1; done
+	@for file in benchmarks/[a-z]*.py; do \
+		echo "== $$file"; file=$${file%.py}; $(PY) -m "$${file//\//.}" || exit 1; \
+	done
 
 format: $(SETUP)  ## write the files as `make check` wants them
 	@$(PY) -m ruff format .

@@ -3,7 +3,7 @@
 `first steps`: operations are recorded. `steady`: only lines, engine calls and steps are.
 `anomaly`: torch's anomaly mode without its NaN check, which records a stack per graph node.
 The goals are for the steady state: below them, and always below anomaly mode.
-`python benchmarks/doctor_overhead.py 9` makes nine pairs of each.
+`python -m benchmarks.doctor_overhead 9` makes nine pairs of each.
 """
 
 import contextlib

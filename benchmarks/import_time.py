@@ -2,7 +2,7 @@
 
 Fresh processes, without gradwright and with it, in turns: what else the machine does falls on both.
 The public names are loaded at first use, so they have a row of their own.
-Run it with the number of rounds: `python benchmarks/import_time.py 15`.
+Run it with the number of rounds: `python -m benchmarks.import_time 15`.
 """
 
 import statistics

@@ -3,7 +3,7 @@
 Real steps first, each with a line journal, engine calls and optimizer steps; then the same kinds of
 events given to the data structures directly, up to a million steps in all. The bytes are those
 that Python allocated since the start (`tracemalloc` would slow it down: the process's own size is
-read instead). `python benchmarks/journal_memory.py 1000` makes a thousand real steps.
+read instead). `python -m benchmarks.journal_memory 1000` makes a thousand real steps.
 """
 
 import sys
