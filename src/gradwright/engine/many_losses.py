@@ -16,7 +16,7 @@ from gradwright.engine.stages import plan_of
 from gradwright.engine.task_gradients import backward_of_tasks
 from gradwright.engine.unstack import starts_of
 from gradwright.engine.weighting import LossWeighting, Weighting
-from gradwright.engine.weights import Heads, check_heads, check_tasks
+from gradwright.engine.weights import Heads, check_heads, check_kind, check_tasks
 
 
 @torch.no_grad()
@@ -74,6 +74,7 @@ def backward(
     """
     read = read_losses(losses, check_finite=check_finite)
     if weighting is not None:
+        check_kind(weighting)
         check_tasks(weighting, read)
     check_heads(heads, weighting)
     if route not in get_args(RouteName):

@@ -8,11 +8,35 @@ from torch import Tensor
 
 from gradwright.engine.errors import LossError, TaskMismatch
 from gradwright.engine.losses import TaskLosses
-from gradwright.engine.weighting import HeadRule, JacobianWeighting, LossWeighting, Weighting
+from gradwright.engine.weighting import (
+    GramianLossWeighting,
+    GramianWeighting,
+    HeadRule,
+    JacobianWeighting,
+    LossWeighting,
+    Weighting,
+)
 
 _Preset = Literal["paper", "libmtl", "torchjd"]
 Heads = HeadRule | _Preset
 """A rule for the heads, or whose rule to follow."""
+
+
+_READY = (LossWeighting, GramianWeighting, GramianLossWeighting, JacobianWeighting)
+
+
+def check_kind(weighting: Weighting) -> None:
+    """Refuse a method that needs more than the losses of one batch.
+
+    Raises:
+        ValueError: it reads several batches, or owns the whole training step.
+    """
+    if not isinstance(weighting, _READY):
+        raise ValueError(
+            f"`weighting` is {type(weighting).__name__}, which reads more than the losses of one "
+            "batch: `backward` cannot run it. Methods of a whole step have a `backward` of their "
+            "own; for two batches, call the method with the product of their Jacobians."
+        )
 
 
 def check_tasks(weighting: Weighting, read: TaskLosses) -> None:
