@@ -14,9 +14,7 @@ import torch
 
 from benchmarks._training import Mlp, training
 from gradwright.doctor.journal import Journal, UserCode
-from gradwright.doctor.journal.engine import EngineCall
 from gradwright.doctor.journal.operations import Freeze, Switch
-from gradwright.doctor.journal.optimizers import OptimizerStep
 
 REAL = 100_000
 ALL = 1_000_000
@@ -32,10 +30,10 @@ def give_events(journal: Journal, step: int, owner: torch.optim.Optimizer) -> No
     """What one more step would write down, with an operation record that never rests."""
     for turn in range(10):  # nodes at ten lines
         journal.main.move(journal.main.last + 1 + turn)
-    call = EngineCall(step, step, 0, step, (step,), False, False, True, True, False)
-    (journal.calls.first if step < 10_000 else journal.calls.recent).append(call)
-    index = OptimizerStep(step, 0, step, weakref.ref(owner))
-    (journal.optimizers.first if step < 10_000 else journal.optimizers.recent).append(index)
+    journal.calls.log.append((step, 0, step, (step,), False, False, True, True, False, False))
+    journal.optimizers.log.append((0, step, weakref.ref(owner)))
+    for log in (journal.calls.log, journal.optimizers.log):
+        log.trim()
     operations = journal.operations
     tensor = torch.empty(0)
     operations.add("mul", 0, tensor)

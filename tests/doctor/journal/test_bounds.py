@@ -12,6 +12,7 @@ from gradwright.doctor.journal import (
     Journal,
     UserCode,
     engine,
+    log,
     operations,
     optimizers,
     places,
@@ -29,8 +30,11 @@ LIMITS = [
     (timeline, "HEAD", 20),
     (timeline, "TAIL", 20),
     (timeline, "MOST", 60),
-    (engine, "KEPT", 10),
-    (optimizers, "KEPT", 10),
+    (log, "HEAD", 10),
+    (log, "TAIL", 10),
+    (log, "MOST", 30),
+    (engine, "MOST", 30),
+    (optimizers, "MOST", 30),
     (operations, "LIMIT", 40),
     (operations, "SWITCHES", 10),
     (journal_module, "LIMIT", 1_000_000),  # so that it does not rest
@@ -48,7 +52,6 @@ def journal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Journal]:
     failures: list[BaseException] = []
     journal = Journal(UserCode(), failures.append)
     journal.operations.rest_at = 1_000_000
-    # `deque(maxlen=KEPT)` was made with the lowered limit
     journal.start(sys._getframe())
     yield journal
     journal.stop()
@@ -66,11 +69,11 @@ def sizes(journal: Journal) -> dict[str, int]:
         "followed codes": len(getattr(tracer, "_followed", ())),
         "timeline": max(len(one.starts) for one in journal.threads.timelines),
         "timelines": len(journal.threads.timelines),
-        "threads": len(journal.threads._running)
+        "threads": len(journal.threads.running)
         + len(journal._recorders)
         + len(getattr(tracer, "_mine", ())),
-        "engine calls": len(calls.first) + len(calls.recent),
-        "steps": len(steps.first) + len(steps.recent),
+        "engine calls": len(calls.log),
+        "steps": len(steps.log),
         "operations": len(ops.entries),
         "writes": len(ops.writes),
         "escapes": len(ops.escapes),
@@ -90,8 +93,8 @@ BOUNDS = {
     "timeline": 61,
     "timelines": 5,
     "threads": 18,
-    "engine calls": 20,
-    "steps": 20,
+    "engine calls": 30,
+    "steps": 30,
     "operations": 40,
     "writes": 80,
     "escapes": 80,
@@ -136,7 +139,7 @@ def test_all_is_bounded(journal: Journal) -> None:
     found = sizes(journal)
     assert {name: size for name, size in found.items() if size > BOUNDS[name]} == {}
     assert journal.calls.count == journal.optimizers.count == 120
-    assert found["engine calls"] == 20 and found["codes"] == 20
+    assert found["engine calls"] >= 20 and found["codes"] == 20
     assert journal.calls[0] is not None and journal.calls[119] is not None
     assert journal.calls[60] is None
 

@@ -168,4 +168,7 @@ def test_grad_scaler_steps_count(journal: Journal) -> None:
     scaler.update()
 
     assert journal.optimizers.count == 1
-    assert journal.places.stack(journal.optimizers.first[0].place)[0].code is sys._getframe().f_code
+    assert (
+        journal.places.stack(journal.optimizers.remembered()[0].place)[0].code
+        is sys._getframe().f_code
+    )

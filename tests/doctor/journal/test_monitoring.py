@@ -90,10 +90,10 @@ def test_a_later_journal_sees_what_was_library_code_for_an_earlier_one() -> None
 def test_a_function_that_left_unseen_takes_no_line_along(journal: Journal) -> None:
     """So it is with greenlets: they exchange the stack of a thread."""
     tracer, unseen = tracer_of(journal), made_anew("<unseen>")
-    tracer._enter(unseen, 0)
+    tracer._first_call(unseen)
     x = leaf() * 2
     line = sys._getframe().f_lineno - 1
-    goes_on: Callable[[CodeType, int], object] = tracer._line
+    goes_on: Callable[[CodeType, int], object] = tracer._liner()
     nowhere = (goes_on(unseen, 1), leaf() * 3)[1]
     journal.stop()
 

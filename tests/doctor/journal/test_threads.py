@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gradwright.doctor.journal import Journal, UserCode, engine, threads
+from gradwright.doctor.journal import Journal, UserCode, log, threads
 from gradwright.doctor.journal.places import NOWHERE, Places
 from tests.doctor import commands
 from tests.doctor.journal.scenarios import helper, leaf
@@ -232,7 +232,7 @@ def test_calls_in_several_threads_are_numbered_in_order() -> None:
     journal, _ = watched(work)
 
     assert [call.index for call in journal.calls.remembered()] == list(range(800))
-    assert journal.calls.count == 800 <= engine.KEPT
+    assert journal.calls.count == 800 <= log.HEAD
 
 
 TWICE = """

@@ -1,24 +1,27 @@
 """Calls into the autograd engine: where, with which roots, and which nodes they ran through."""
 
-import threading
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any
 
 import torch
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
+from gradwright.doctor.journal.log import MOST, Log
 from gradwright.doctor.journal.notes import notes_of
+from gradwright.doctor.journal.places import NOWHERE
 from gradwright.doctor.journal.timeline import Timeline, next_node_number
 from gradwright.graph import edges_of, engine_order, is_accumulator, reachable
 
 MARK = (
     "gradwright"  # key in Node.metadata: which journal, and the last engine call that ran the node
 )
-KEPT = 10_000  # engine calls remembered at either end of a run
 _graph_task = torch._C._current_graph_task_id  # -1 outside of the engine, in every thread
 _Undisturbed = torch._C.DisableTorchFunction  # a look at a tensor is no business of its subclass
+_modes_at_work = torch._C._len_torch_function_stack
+
+_Entry = tuple[Any, ...]  # an engine call without its index
 
 
 @dataclass(slots=True)
@@ -35,7 +38,7 @@ class EngineCall:
     accumulate: bool  # `backward`, or `grad`
     recording: bool  # grad mode at the call
     nested: bool  # called from within another engine call (reentrant checkpointing)
-    marked: bool = False
+    marked: bool  # whether the nodes it ran through carry its index
     raised: bool = False
 
 
@@ -46,111 +49,156 @@ class EngineCalls:
 
     def __init__(
         self,
-        timeline_of_thread: Callable[[], Timeline | None],
+        timelines: Mapping[int, Timeline],
+        steps: Log[Any],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        self.count = 0
-        self.first: list[EngineCall] = []
-        self.recent: deque[EngineCall] = deque(maxlen=KEPT)
+        self.log: Log[_Entry] = Log()
         self.marking = True
-        self.steps = 0
         self.failed_on: Timeline | None = None  # of the thread where a call raised last
+        self.attended = True  # whether there is anything to do at a call but to write it down
         self.before_call: Callable[[], None] = lambda: None
         self.on_call: Callable[[], None] = lambda: None
-        self._timeline_of_thread = timeline_of_thread
+        self._timelines = timelines
+        self._steps = steps
         self._on_failure = on_failure
         self._original: Callable[..., Any] | None = None
+        self._run: Callable[..., Any] | None = None
         self._stopped = False
-        self._numbering = threading.Lock()  # two threads must not take the same number
+        self._remembered: list[EngineCall] = []
+        self._remembered_at = -1  # how many calls there were then
+
+    @property
+    def count(self) -> int:
+        """How many calls there were."""
+        return self.log.made
 
     def start(self) -> None:
         """Take the engine's place."""
         EngineCalls.started += 1
         self._original = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
+        self._run = self._stand_in(self._original)
         torch.autograd._engine_run_backward = self._run  # type: ignore[attr-defined]
 
     def stop(self) -> None:
         """Step back, unless somebody else has taken the place since."""
-        self._stopped = True
-        if torch.autograd._engine_run_backward == self._run:  # type: ignore[attr-defined]
+        self._stopped = self.attended = True
+        if torch.autograd._engine_run_backward is self._run:  # type: ignore[attr-defined]
             torch.autograd._engine_run_backward = self._original  # type: ignore[attr-defined,assignment]
 
     def __getitem__(self, index: int) -> EngineCall | None:
         """The call with that index, if it is still remembered."""
-        if index < len(self.first):
-            return self.first[index]
-        if not self.recent or not self.recent[0].index <= index <= self.recent[-1].index:
-            return None
-        return self.recent[index - self.recent[0].index]
+        entry = self.log.at(index)
+        return EngineCall(index, *entry) if entry is not None else None
 
     def remembered(self) -> list[EngineCall]:
         """All calls still remembered, in order."""
-        tail = [call for call in self.recent if call.index >= len(self.first)]
-        return [*self.first, *tail]
+        if self._remembered_at != self.count:
+            self._remembered = [EngineCall(index, *entry) for index, entry in self.log.numbered()]
+            self._remembered_at = self.count
+        return self._remembered
 
-    def _run(self, t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-        assert self._original is not None
-        call = self._note(t_outputs, args, kwargs)
+    def _stand_in(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        note = self._noter()
+
+        def run(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+            if self.attended:
+                return self._run_attended(original, note, t_outputs, args, kwargs)
+            entry = note(t_outputs, args, kwargs)
+            try:
+                return original(t_outputs, *args, **kwargs)
+            except BaseException:
+                self._note_failure(entry)
+                raise
+
+        return run
+
+    def _run_attended(
+        self,
+        original: Callable[..., Any],
+        note: Callable[..., "_Entry | None"],
+        outputs: Sequence[Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        if self._stopped:  # somebody wrapped us and still calls
+            return original(outputs, *args, **kwargs)
+        self._tell(self.before_call)
+        entry = note(outputs, args, kwargs)
+        marked = self.marking
+        self._tell(self.on_call)
         try:
-            result = self._original(t_outputs, *args, **kwargs)
+            result = original(outputs, *args, **kwargs)
         except BaseException:
-            if call is not None:
-                call.raised = True
-                self.failed_on = self._timeline_of_thread()
+            self._note_failure(entry)
             raise
-        if call is not None and call.marked:
+        if entry is not None and marked:
             # after the run: the call that fails must not hide the marks of the one that freed
-            self._mark(t_outputs, args, call.index)
+            self._mark(outputs, args, entry)
         return result
 
-    def _note(
-        self, outputs: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> EngineCall | None:
-        if self._stopped:  # somebody wrapped us and still calls
-            return None
+    def _tell(self, listener: Callable[[], None]) -> None:
         try:
-            return self._write_down(outputs, args, kwargs)
+            listener()
         except Exception as error:
             self._on_failure(error)
-            return None
 
-    def _write_down(
-        self, outputs: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> EngineCall:
-        self.before_call()
-        timeline = self._timeline_of_thread()
-        if timeline is not None:
-            timeline.flush()
-        with _Undisturbed():
-            roots = [_node_of(output) for output in outputs]
-        place = timeline.current if timeline is not None else 0
-        with self._numbering:
-            call = EngineCall(
-                index=self.count,
-                step=self.steps,
-                place=place,
-                node=next_node_number(),
-                roots=tuple(-1 if root is None else root._sequence_nr() for root in roots),
-                retain_graph=bool(args[1]) if len(args) > 1 else False,
-                create_graph=bool(args[2]) if len(args) > 2 else False,
-                accumulate=bool(kwargs.get("accumulate_grad", False)),
-                recording=torch.is_grad_enabled(),
-                nested=_graph_task() != -1,
-            )
-            self.count += 1
-            (self.first if len(self.first) < KEPT else self.recent).append(call)
-        call.marked = self.marking
-        self.on_call()
-        return call
+    def _noter(self) -> "Callable[[Sequence[Any], Sequence[Any], dict[str, Any]], _Entry | None]":
+        """Writes down a call. All it needs lies in its cells: every step of the program pays."""
+        log, steps, timelines = self.log, self._steps, self._timelines
+        is_recording, graph_task, modes = torch.is_grad_enabled, _graph_task, _modes_at_work
+        next_number, thread_here, Tensor = next_node_number, get_ident, torch.Tensor
 
-    def _mark(self, outputs: Sequence[Any], args: Sequence[Any], index: int) -> None:
+        def note(
+            outputs: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
+        ) -> _Entry | None:
+            try:
+                number = next_number()
+                timeline = timelines.get(thread_here())
+                if timeline is not None and number != timeline.last:
+                    timeline.move(number)
+                if len(outputs) == 1 and type(outputs[0]) is Tensor and not modes():
+                    node = outputs[0].grad_fn  # nobody is disturbed by this look at it
+                    roots: tuple[int, ...] = (-1 if node is None else node._sequence_nr(),)
+                else:
+                    roots = _numbers_of(outputs)
+                entry = (
+                    len(steps) + steps.forgotten,
+                    timeline.current if timeline is not None else NOWHERE,
+                    number,
+                    roots,
+                    args[1] if len(args) > 1 else False,
+                    args[2] if len(args) > 2 else False,
+                    kwargs.get("accumulate_grad", False),
+                    is_recording(),
+                    graph_task() != -1,
+                    self.marking,
+                )
+                log.append(entry)
+                if len(log) > MOST:
+                    log.trim()
+                return entry
+            except Exception as error:
+                self._on_failure(error)
+                return None
+
+        return note
+
+    def _note_failure(self, entry: _Entry | None) -> None:
+        self.failed_on = self._timelines.get(get_ident())
+        self._remembered_at = -1
+        if entry is not None:
+            self.log.replace(entry, (*entry, True))
+
+    def _mark(self, outputs: Sequence[Any], args: Sequence[Any], entry: _Entry) -> None:
         try:
+            mark = (EngineCalls.started, self.log.number_of(entry))
             with _Undisturbed():
                 roots = [root for root in map(_node_of, outputs) if root is not None]
                 inputs = args[3] if len(args) > 3 else ()
             for node in needed_for(roots, inputs) if inputs else reachable(roots):
                 if not is_accumulator(node):
-                    notes_of(node)[MARK] = (EngineCalls.started, index)
+                    notes_of(node)[MARK] = mark
         except Exception as error:
             self._on_failure(error)
 
@@ -163,6 +211,12 @@ def mark_of(node: Node) -> int | None:
     if isinstance(mark, tuple) and mark[0] == EngineCalls.started:
         return int(mark[1])
     return None
+
+
+def _numbers_of(outputs: Sequence[torch.Tensor | GradientEdge]) -> tuple[int, ...]:
+    with _Undisturbed():
+        roots = [_node_of(output) for output in outputs]
+        return tuple([-1 if root is None else root._sequence_nr() for root in roots])
 
 
 def _node_of(output: torch.Tensor | GradientEdge) -> Node | None:

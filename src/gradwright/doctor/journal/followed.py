@@ -1,5 +1,6 @@
 """Which code objects `sys.monitoring` reports line by line, and under which tool number."""
 
+import dis
 import sys
 import weakref
 from collections.abc import Callable
@@ -51,11 +52,12 @@ class Followed(dict[int, "Code"]):
 class Code:
     """One code object, held weakly: a program may make code without end."""
 
-    __slots__ = ("_lines", "code")
+    __slots__ = ("_lines", "beginning", "begins_once", "code")
 
     def __init__(self, code: CodeType, on_end: Callable[[object], None]) -> None:
         self.code = weakref.ref(code, on_end)
         self._lines: dict[int, int] = {}
+        self.beginning, self.begins_once = _beginning(code)
 
     def line_at(self, offset: int) -> int:
         """The line of an instruction."""
@@ -71,6 +73,20 @@ class Code:
             if start <= offset < end and line is not None:
                 return line
         return code.co_firstlineno
+
+
+def _beginning(code: CodeType) -> tuple[int, bool]:
+    """The first line of the body, and whether it runs at the start of a call and never again."""
+    starts = [
+        (start, line)
+        for start, _, line in code.co_lines()
+        if line is not None and start > 0 and line != code.co_firstlineno
+    ]
+    if not starts:
+        return code.co_firstlineno, False
+    offset, first = starts[0]
+    ranges = sum(line == first for _, line in starts)
+    return first, ranges == 1 and offset not in dis.findlabels(code.co_code)  # type: ignore[arg-type]
 
 
 def _free_tool() -> int:

@@ -4,9 +4,9 @@ Always on: the line journal, the engine calls, the optimizer steps. On in the fi
 whenever new lines run: the record of operations, and marks on the graph nodes a call frees.
 
 Everything is bounded, however long the program runs: 200,000 places (`places.py`), 150,000
-entries per thread (`timeline.py`), 10,000 engine calls and as many steps at either end
-(`engine.py`, `optimizers.py`), 100,000 operations (`operations.py`), 200 threads. That is some
-200 MB where all of it is full, and a few MB in a training program.
+entries per thread (`timeline.py`), 30,000 engine calls and as many steps (`log.py`), 100,000
+operations (`operations.py`), 200 threads. That is some 200 MB where all of it is full, and a few
+MB in a training program.
 """
 
 import functools
@@ -45,8 +45,8 @@ class Journal:
         self.places = Places(self._on_new_line)
         self.operations = Operations(is_user)
         self.threads = Threads(self.places)
-        self.calls = EngineCalls(self.threads.here, self._fail)
-        self.optimizers = OptimizerSteps(self.threads.here, self._fail)
+        self.optimizers = OptimizerSteps(self.threads.running, self._fail)
+        self.calls = EngineCalls(self.threads.running, self.optimizers.log, self._fail)
         self.follows_lines = True
         self._on_failure = on_failure
         self._recorders: dict[int, Recorder] = {}
@@ -67,9 +67,8 @@ class Journal:
         self.calls.before_call = self._before_call
         self.calls.on_call = self._on_call
         self.operations.on_plenty = self._disarm
+        self.optimizers.before_step = self._before_step
         self.optimizers.on_step = self._on_step
-        self.optimizers.suspend = self._suspend
-        self.optimizers.resume = self._resume
         self._compiled = _has_compiled()
         self._compile = torch.compile
         self._compile_noted = functools.wraps(torch.compile)(functools.partial(self._note_compile))
@@ -134,18 +133,36 @@ class Journal:
         if not self._armed and self._running:
             self._arm()
 
-    def _on_step(self) -> None:
-        self.calls.steps += 1
-        self._rest_if_quiet()
+    def _attend(self) -> None:
+        """Be called around engine calls and steps, but only while there is something to do."""
+        placed = any(recorder.placed for recorder in list(self._recorders.values()))
+        attended = self._tracer.pauses or self._armed or placed or self.calls.marking
+        self.calls.attended = self.optimizers.attended = attended
 
     def _before_call(self) -> None:
         """Our own notes are not followed; where nothing was, no line is sure."""
+        if not self._tracer.pauses:
+            return
         timeline = self.threads.here()
         if timeline is not None and not (self.follows_lines and self._tracer.suspend()):
             timeline.current = NOWHERE
 
+    def _before_step(self) -> None:
+        if self._tracer.pauses:
+            self._tracer.suspend()
+        self._rest()
+
+    def _on_step(self) -> None:
+        self._rest_if_quiet()
+        if self._tracer.pauses:
+            self._tracer.resume()
+        timeline = self.threads.here()
+        if self._armed and timeline is not None:
+            self._insert(timeline)
+
     def _on_call(self) -> None:
-        self._tracer.resume()
+        if self._tracer.pauses:
+            self._tracer.resume()
         if not self._armed:
             self._rest()
         elif self.optimizers.count == 0:
@@ -179,6 +196,7 @@ class Journal:
         timeline = self.threads.here()
         if timeline is not None:
             self._insert(timeline)
+        self._attend()
 
     def _disarm(self) -> None:
         self._armed = False
@@ -186,6 +204,7 @@ class Journal:
         for recorder in list(self._recorders.values()):
             recorder.resting = True  # in other threads it stays in the stack and looks away
         self._rest()
+        self._attend()
 
     def _rest(self) -> None:
         """Take this thread's recorder out of torch's stack, unless it is at work."""
@@ -193,6 +212,7 @@ class Journal:
         if recorder is not None and recorder.placed and not recorder.inside:
             modes.remove(recorder)
             recorder.placed = False
+            self._attend()
 
     def _recorder_here(self) -> Recorder | None:
         return self._recorders.get(threading.get_ident())
@@ -213,16 +233,6 @@ class Journal:
         if not recorder.inside:
             modes.insert(recorder)
             recorder.placed = True
-
-    def _suspend(self) -> None:
-        self._tracer.suspend()
-        self._rest()
-
-    def _resume(self) -> None:
-        self._tracer.resume()
-        timeline = self.threads.here()
-        if self._armed and timeline is not None:
-            self._insert(timeline)
 
     def _note_compile(self, *args: Any, **kwargs: Any) -> Any:
         """Dynamo would trace through our mode: from here on operations are not recorded."""

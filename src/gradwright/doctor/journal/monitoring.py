@@ -12,25 +12,31 @@ from gradwright.doctor.journal.usercode import UserCode
 
 
 class _Call:
-    """A user function on a thread's stack."""
+    """A user function called from one place: one object for all its calls from there."""
 
-    __slots__ = ("caller", "code", "number", "places")
+    __slots__ = ("beginning", "caller", "code", "kept", "number", "outer", "places")
 
-    def __init__(self, code: CodeType, number: int, caller: int, places: dict[int, int]) -> None:
+    def __init__(self, code: CodeType | None, number: int, caller: int, outer: "_Call | None"):
         self.code = code
         self.number = number
-        self.caller = caller
-        self.places = places
+        self.caller = caller  # a place
+        self.outer = outer  # the user function that called it
+        self.places: dict[int, int] = {}  # by line
+        self.beginning = NOWHERE  # the place of its first line
+        self.kept = False  # whether the next call from there is this object again
 
 
-class _Thread:
-    """What the callbacks know of a thread."""
+class _Thread(Timeline):
+    """A thread's timeline, and the user function that runs in it."""
 
-    __slots__ = ("stack", "timeline")
+    __slots__ = ("call",)
 
     def __init__(self) -> None:
-        self.timeline = Timeline()
-        self.stack: list[_Call] = []
+        super().__init__()
+        self.call = _NO_FUNCTION
+
+
+_NO_FUNCTION = _Call(None, NO_CALL, NOWHERE, None)
 
 
 class _Here(threading.local):
@@ -43,8 +49,12 @@ _BEGINNING = threading.Thread._bootstrap_inner.__code__  # type: ignore[attr-def
 class MonitoringTracer:
     """Follows user lines in every thread and keeps each thread's timeline.
 
-    Library code costs one event per code object: its callback answers DISABLE.
+    Library code costs one event per code object: its callback answers DISABLE. What a user's line,
+    call and return cost is paid in every step of the program: hence functions without a name for
+    each thought, whose variables lie in cells.
     """
+
+    pauses = False  # library code costs nothing here
 
     def __init__(
         self,
@@ -58,7 +68,8 @@ class MonitoringTracer:
         self._on_thread = on_thread
         self._on_failure = on_failure
         self._here = _Here()
-        self._calls: dict[tuple[int, int], tuple[int, dict[int, int]]] = {}
+        self._calls: dict[tuple[int, int], _Call] = {}  # by place of the caller, and code
+        self._latest: dict[int, _Call] = {}  # by place of the caller
         self._followed = Followed()
 
     def start(self, frame: FrameType | None) -> Timeline:
@@ -70,14 +81,14 @@ class MonitoringTracer:
                 self._followed.add(outer.f_code)
                 self._push(thread, outer.f_code, outer.f_lineno)
         self._listen(tool)
-        return thread.timeline
+        return thread
 
     def stop(self) -> None:
         """Hand the tool number back."""
         self._followed.release()
 
     def suspend(self) -> bool:
-        """Nothing to do: library code costs nothing here."""
+        """Nothing to do."""
         return True
 
     def resume(self) -> None:
@@ -89,14 +100,15 @@ class MonitoringTracer:
     def _listen(self, tool: int) -> None:
         monitoring = sys.monitoring  # type: ignore[attr-defined]
         events = monitoring.events
+        leave = self._leaver()
         for event, callback in (
-            (events.PY_START, self._enter),
+            (events.PY_START, self._enterer()),
             (events.PY_RESUME, self._resume),
             (events.PY_THROW, self._throw),
-            (events.LINE, self._line),
-            (events.PY_RETURN, self._leave),
-            (events.PY_YIELD, self._leave),
-            (events.PY_UNWIND, self._unwind),
+            (events.LINE, self._liner()),
+            (events.PY_RETURN, leave),
+            (events.PY_YIELD, leave),
+            (events.PY_UNWIND, self._unwinder(leave)),
         ):
             monitoring.register_callback(tool, event, callback)
         # what an earlier journal answered with DISABLE may be user code for this one
@@ -104,37 +116,91 @@ class MonitoringTracer:
         beginnings = events.PY_START | events.PY_RESUME | events.PY_THROW
         monitoring.set_events(tool, beginnings | events.PY_UNWIND)
 
-    def _push(self, thread: _Thread, code: CodeType, line: int) -> None:
-        timeline = thread.timeline
-        caller = timeline.current
-        key = (caller, id(code))
-        known = self._calls.get(key)
-        if known is None:
-            known = (self._places.call(caller, code), {})
-            if known[0] != NO_CALL:  # else the code may die, and its id belong to another
-                self._calls[key] = known
-        call = _Call(code, known[0], caller, known[1])
-        thread.stack.append(call)
-        timeline.current = self._place(call, line)
+    def _enterer(self) -> Callable[[CodeType, int], object]:
+        here, latest = self._here, self._latest
 
-    def _place(self, call: _Call, line: int) -> int:
-        if call.number == NO_CALL:
-            return call.caller
-        place = call.places.get(line, NOWHERE)
-        if place == NOWHERE:
-            place = call.places[line] = self._places.place(call.number, line)
-        return place
+        def enter(code: CodeType, offset: int) -> object:
+            try:
+                thread = here.thread
+                if thread is not None:
+                    now = next_node_number()
+                    if now != thread.last:
+                        thread.move(now)
+                    call = latest.get(thread.current)
+                    if call is not None and call.code is code:
+                        thread.call = call
+                        thread.current = call.beginning
+                        return None
+                return self._first_call(code)
+            except Exception as error:
+                self._on_failure(error)
+                return None
 
-    def _enter(self, code: CodeType, offset: int) -> object:
-        try:
-            if id(code) in self._followed or self._follows(code):
-                self._begin(code, code.co_firstlineno)
-            elif code is _BEGINNING:
-                self._thread_here()
-            else:
-                return sys.monitoring.DISABLE  # type: ignore[attr-defined]
-        except Exception as error:
-            self._on_failure(error)
+        return enter
+
+    def _liner(self) -> Callable[[CodeType, int], object]:
+        here = self._here
+
+        def on_line(code: CodeType, line: int) -> object:
+            try:
+                thread = here.thread
+                if thread is None:
+                    return None
+                now = next_node_number()
+                if now != thread.last:
+                    thread.move(now)
+                call = thread.call
+                if call.code is code and line in call.places:
+                    thread.current = call.places[line]
+                    return None
+                return self._new_line(thread, code, line)
+            except Exception as error:
+                self._on_failure(error)
+                return None
+
+        return on_line
+
+    def _leaver(self) -> Callable[[CodeType, int, object], None]:
+        here = self._here
+
+        def leave(code: CodeType, offset: int, value: object) -> None:
+            try:
+                thread = here.thread
+                if thread is None:
+                    return
+                now = next_node_number()
+                if now != thread.last:
+                    thread.move(now)
+                call = thread.call
+                if call.code is not code:
+                    call = _find(call, code)
+                if call.outer is not None:
+                    thread.call = call.outer
+                thread.current = call.caller
+            except Exception as error:
+                self._on_failure(error)
+
+        return leave
+
+    def _unwinder(
+        self, leave: Callable[[CodeType, int, object], None]
+    ) -> Callable[[CodeType, int, BaseException], None]:
+        followed = self._followed
+
+        def unwind(code: CodeType, offset: int, exception: BaseException) -> None:
+            if id(code) in followed:
+                leave(code, offset, None)
+
+        return unwind
+
+    def _first_call(self, code: CodeType) -> object:
+        """A function that was not called from here before."""
+        if id(code) in self._followed or self._follows(code):
+            self._begin(code, self._followed[id(code)].beginning)
+        elif code is _BEGINNING:
+            self._thread_here()
+        else:
+            return sys.monitoring.DISABLE  # type: ignore[attr-defined]
         return None
 
     def _resume(self, code: CodeType, offset: int) -> object:
@@ -150,89 +216,80 @@ class MonitoringTracer:
     def _throw(self, code: CodeType, offset: int, exception: BaseException) -> None:
         self._resume(code, offset)  # without its answer: this event cannot be disabled
 
+    def _new_line(self, thread: _Thread, code: CodeType, line: int) -> object:
+        """A line that did not run in this call before, or in a call that was not on top."""
+        followed = self._followed.get(id(code))
+        if followed is not None and followed.begins_once and line == followed.beginning:
+            return sys.monitoring.DISABLE  # type: ignore[attr-defined]  # the call said it
+        call = _find(thread.call, code)
+        if call is not _NO_FUNCTION:
+            thread.call = call
+        thread.current = self._place(call, line)
+        return None
+
     def _follows(self, code: CodeType) -> bool:
         """Whether a code object that was not met before is followed from now on."""
-        # the methods that `dataclass` writes: ours among them, in every backward and step
-        written = code.co_qualname.startswith("__create_fn__.")
-        user = not written and self._is_user(code.co_filename)
+        user = self._is_user(code.co_filename) and not _written_by_stdlib(code)
         if user:
             self._followed.add(code)
         return user
 
     def _begin(self, code: CodeType, line: int) -> None:
         thread = self._here.thread or self._thread_here()
-        thread.timeline.flush()
+        thread.flush()
         self._push(thread, code, line)
 
     def _thread_here(self) -> _Thread:
         thread = self._here.thread
         if thread is None:
             thread = self._here.thread = _Thread()
-            self._on_thread(thread.timeline)
+            self._on_thread(thread)
         return thread
 
-    def _line(self, code: CodeType, line: int) -> None:
-        try:
-            thread = self._here.thread
-            if thread is None:
-                return
-            timeline = thread.timeline
-            now = next_node_number()  # as in `flush`: the call alone is a fifth of the event
-            if now != timeline.last:
-                timeline.move(now)
-            stack = thread.stack
-            call = stack[-1] if stack and stack[-1].code is code else _find(stack, code)
-            if call is None:
-                timeline.current = NOWHERE
-            else:
-                timeline.current = call.places.get(line) or self._place(call, line)
-        except Exception as error:
-            self._on_failure(error)
+    def _push(self, thread: _Thread, code: CodeType, line: int) -> None:
+        call = self._calls.get((thread.current, id(code))) or self._new_call(thread, code)
+        if call.kept:
+            self._latest[thread.current] = call
+        thread.call = call
+        thread.current = self._place(call, line)
 
-    def _leave(self, code: CodeType, offset: int, value: object) -> None:
-        try:
-            thread = self._here.thread
-            if thread is None:
-                return
-            thread.timeline.flush()
-            call = _find(thread.stack, code)
-            if call is not None:
-                thread.stack.pop()
-            thread.timeline.current = call.caller if call is not None else NOWHERE
-        except Exception as error:
-            self._on_failure(error)
+    def _new_call(self, thread: _Thread, code: CodeType) -> _Call:
+        caller, outer = thread.current, thread.call
+        call = _Call(code, self._places.call(caller, code), caller, outer)
+        beginning = self._followed[id(code)].beginning
+        call.beginning = (
+            caller if call.number == NO_CALL else self._places.place(call.number, beginning)
+        )
+        # uncounted, the code may die, and its id belong to another; from nowhere, anybody calls
+        sure = outer is _NO_FUNCTION or (caller != NOWHERE and outer.number != NO_CALL)
+        call.kept = call.number != NO_CALL and sure
+        if call.kept:
+            self._calls[caller, id(code)] = call
+        return call
 
-    def _unwind(self, code: CodeType, offset: int, exception: BaseException) -> None:
-        if id(code) in self._followed:
-            self._leave(code, offset, None)
+    def _place(self, call: _Call, line: int) -> int:
+        if call.number == NO_CALL:
+            return call.caller
+        place = call.places.get(line, NOWHERE)
+        if place == NOWHERE:
+            place = call.places[line] = self._places.place(call.number, line)
+        return place
 
 
-def _find(stack: list[_Call], code: CodeType) -> _Call | None:
-    """The innermost call of `code`, then on top of `stack`; None where its start was not seen.
+def _find(call: _Call, code: CodeType) -> _Call:
+    """The innermost call of `code`, from `call` outwards; `_NO_FUNCTION` if its start was not seen.
 
-    What lies above it has left the thread unseen: greenlets exchange the stack.
+    What lies inside it has left the thread unseen: greenlets exchange the stack.
     """
-    for position in range(len(stack) - 1, -1, -1):
-        if stack[position].code is code:
-            del stack[position + 1 :]
-            return stack[position]
-    return None
+    found: _Call | None = call
+    while found is not None and found.code is not code:
+        found = found.outer
+    return found or _NO_FUNCTION
 
 
-def _free_tool() -> int:
-    """A tool number that no debugger, coverage tool or profiler asks for."""
-    monitoring = sys.monitoring  # type: ignore[attr-defined]
-    for tool in (3, 4, monitoring.OPTIMIZER_ID):
-        if monitoring.get_tool(tool) is None:
-            return int(tool)
-    raise RuntimeError("no tool number of sys.monitoring is free")
-
-
-def _line_at(code: CodeType, offset: int) -> int:
-    for start, end, line in code.co_lines():
-        if start <= offset < end and line is not None:
-            return line
-    return code.co_firstlineno
+def _written_by_stdlib(code: CodeType) -> bool:
+    """The methods that `dataclass` and `namedtuple` write: ours among them, at each step."""
+    return code.co_qualname.startswith("__create_fn__.") or code.co_names == ("_tuple_new",)
 
 
 def _callers(frame: FrameType | None) -> list[FrameType]:

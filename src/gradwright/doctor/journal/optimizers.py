@@ -1,10 +1,9 @@
 """Optimizer steps, by torch's global step hooks."""
 
-import threading
 import weakref
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -14,9 +13,9 @@ from torch.optim.optimizer import (
 )
 from torch.utils.hooks import RemovableHandle
 
+from gradwright.doctor.journal.log import MOST, Log
+from gradwright.doctor.journal.places import NOWHERE
 from gradwright.doctor.journal.timeline import Timeline, next_node_number
-
-KEPT = 10_000  # steps remembered at either end of a run
 
 
 @dataclass(slots=True)
@@ -33,26 +32,26 @@ class OptimizerSteps:
     """Counts steps and says which optimizer made them, and where."""
 
     def __init__(
-        self,
-        timeline_of_thread: Callable[[], Timeline | None],
-        on_failure: Callable[[BaseException], None],
+        self, timelines: Mapping[int, Timeline], on_failure: Callable[[BaseException], None]
     ) -> None:
-        self.count = 0
-        self.first: list[OptimizerStep] = []
-        self.recent: deque[OptimizerStep] = deque(maxlen=KEPT)
+        self.log: Log[tuple[Any, ...]] = Log()
+        self.attended = True  # whether there is anything to do at a step but to write it down
+        self.before_step: Callable[[], None] = lambda: None
         self.on_step: Callable[[], None] = lambda: None
-        self.suspend: Callable[[], None] = lambda: None
-        self.resume: Callable[[], None] = lambda: None
-        self._timeline_of_thread = timeline_of_thread
+        self._timelines = timelines
         self._on_failure = on_failure
         self._handles: list[RemovableHandle] = []
-        self._numbering = threading.Lock()  # two threads must not take the same number
+
+    @property
+    def count(self) -> int:
+        """How many steps there were."""
+        return self.log.made
 
     def start(self) -> None:
         """Hook every optimizer."""
         self._handles = [
-            register_optimizer_step_pre_hook(self._before),
-            register_optimizer_step_post_hook(self._after),
+            register_optimizer_step_pre_hook(self._listener()),
+            register_optimizer_step_post_hook(self._noter()),
         ]
 
     def stop(self) -> None:
@@ -63,26 +62,39 @@ class OptimizerSteps:
 
     def remembered(self) -> list[OptimizerStep]:
         """All steps still remembered, in order."""
-        return [*self.first, *self.recent]
+        return [OptimizerStep(index, *entry) for index, entry in self.log.numbered()]
 
-    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+    def _listener(self) -> Callable[[Any, Any, Any], None]:
+        def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+            if self.attended:
+                self._tell_before(optimizer, args, kwargs)
+
+        return before
+
+    def _tell_before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         try:
             # no user code runs inside a plain torch step: nothing to follow there
             plain = type(optimizer).__module__.startswith("torch.optim")
             if plain and len(args) <= 1 and not kwargs:
-                self.suspend()
+                self.before_step()
         except Exception as error:
             self._on_failure(error)
 
-    def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        try:
-            timeline = self._timeline_of_thread()
-            place = timeline.current if timeline is not None else 0
-            with self._numbering:
-                step = OptimizerStep(self.count, place, next_node_number(), weakref.ref(optimizer))
-                self.count += 1
-                (self.first if len(self.first) < KEPT else self.recent).append(step)
-            self.on_step()
-            self.resume()
-        except Exception as error:
-            self._on_failure(error)
+    def _noter(self) -> Callable[[Any, Any, Any], None]:
+        """Writes down a step. All it needs lies in its cells: every step of the program pays."""
+        log, timelines = self.log, self._timelines
+        next_number, thread_here, reference = next_node_number, get_ident, weakref.ref
+
+        def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+            try:
+                timeline = timelines.get(thread_here())
+                place = timeline.current if timeline is not None else NOWHERE
+                log.append((place, next_number(), reference(optimizer)))
+                if len(log) > MOST:
+                    log.trim()
+                if self.attended:
+                    self.on_step()
+            except Exception as error:
+                self._on_failure(error)
+
+        return after

@@ -24,8 +24,8 @@ class Threads:
     def __init__(self, places: Places) -> None:
         self.first = Timeline()  # of the thread that started the journal
         self.timelines: list[Timeline] = []
+        self.running: dict[int, Timeline] = {}  # by the number of the thread
         self._places = places
-        self._running: dict[int, Timeline] = {}
         self._forgotten = 0  # below this number a forgotten thread may have made a node
 
     def begin(self, first: Timeline) -> None:
@@ -35,16 +35,16 @@ class Threads:
 
     def add(self, timeline: Timeline) -> Timeline | None:
         """A thread begins; the one that is forgotten for it, if there are too many."""
-        before = self._running.get(timeline.thread)
+        before = self.running.get(timeline.thread)
         if before is not None and before.last == 0:
             self.timelines.remove(before)  # it has ended and made no node
-        self._running[timeline.thread] = timeline
+        self.running[timeline.thread] = timeline
         self.timelines.append(timeline)
         return self._forget(self.timelines[1]) if len(self.timelines) > THREADS else None
 
     def here(self) -> Timeline | None:
         """The timeline of the thread that asks."""
-        return self._running.get(threading.get_ident())
+        return self.running.get(threading.get_ident())
 
     def close(self) -> None:
         """Take no more entries."""
@@ -74,6 +74,6 @@ class Threads:
     def _forget(self, timeline: Timeline) -> Timeline:
         self.timelines.remove(timeline)
         self._forgotten = max(self._forgotten, timeline.last)
-        if self._running.get(timeline.thread) is timeline:
-            del self._running[timeline.thread]
+        if self.running.get(timeline.thread) is timeline:
+            del self.running[timeline.thread]
         return timeline
