@@ -80,11 +80,11 @@ $(SETUP): pyproject.toml constraints.txt
 	echo "== setup: .venv from $$("$$python" --version), then some 60 packages (minutes, once)"; \
 	"$$python" -m venv .venv
 	@$(INSTALL) -e '.[dev,lightning,transformers]'
+	@# Alone: it asks for torchvision, whose CUDA build breaks Transformers beside a CPU torch.
+	@$(INSTALL) --no-deps LibMTL
 	@touch $@
 
 $(SETUP_BENCH): $(SETUP)
 	@echo "== setup: the libraries that the benchmarks compare with"
 	@$(INSTALL) -e '.[bench]'
-	@# Alone: it asks for torchvision, whose CUDA build breaks Transformers beside a CPU torch.
-	@$(INSTALL) --no-deps LibMTL
 	@touch $@
