@@ -26,7 +26,6 @@ MISSED = {
     "pendulum-ppo": "the line that computes the advantages is named, not the storage",
     "spiking-keywords": "the line that makes the state is named, not the reset",
     "tabular-report-eval": "recording was switched off while the record was at rest",
-    "xbm-retrieval": "the line that reads the memory is named, not the one that fills it",
 }
 
 

@@ -10,6 +10,7 @@ from gradwright.doctor.evidence.holders import Holder
 from gradwright.doctor.evidence.plain import items_of
 from gradwright.doctor.evidence.reuse import Reuse
 from gradwright.doctor.evidence.second_backward import second_backward
+from gradwright.doctor.evidence.storing import is_shortened
 from gradwright.doctor.journal import Site
 from gradwright.doctor.kinds import is_a
 
@@ -38,6 +39,8 @@ def find_collected(crash: Crash) -> Collected | None:
     age = reuse.freed_by.node
     for holder in origin.holders:
         if holder.kind != "item" or isinstance(holder.container, tuple):
+            continue
+        if is_shortened(holder):
             continue
         numbers = [t.grad_fn._sequence_nr() for t in tensors_in(holder.container) if t.grad_fn]
         old = sum(number < age for number in numbers)

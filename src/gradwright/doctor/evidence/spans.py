@@ -41,7 +41,11 @@ def span_of_node(journal: Journal, node: Node, site: Site) -> Span:
     number = node._sequence_nr()
     for operation in journal.operations.made_between(number, number):
         if operation.code is site.code:
-            return span_of_site(site, operation.instruction)
+            span = span_of_site(site, operation.instruction)
+            if (
+                span.line <= site.line <= (span.end_line or span.line)
+            ):  # else the site is not where it was made
+                return span
     return span_of_site(site)
 
 

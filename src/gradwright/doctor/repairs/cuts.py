@@ -12,6 +12,7 @@ from gradwright.doctor.syntax.expressions import replace_expression, strip_metho
 from gradwright.doctor.syntax.imports import qualified_name
 from gradwright.doctor.syntax.names import assignments_to
 from gradwright.doctor.syntax.tree import SourceTree, tree_of
+from gradwright.doctor.syntax.undetach import use_history
 from gradwright.doctor.syntax.where import expression_at, scope_of
 
 Edits = tuple[Edit, ...]
@@ -51,13 +52,13 @@ def _ways(
 
 
 def without_detach(tree: SourceTree, node: ast.expr) -> Edits | None:
-    """`x.detach()` or `x.data` as `x`."""
+    """`x.detach()` or `x.data` as `x`, where attributes are made of it only where it is read."""
     if isinstance(node, ast.Attribute) and node.attr == "data":
         return replace_expression(tree, node, tree.source(node.value))
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.args:
         return None
     detaches = node.func.attr in ("detach", "detach_")
-    return strip_method(tree, node, node.func.attr) if detaches else None
+    return use_history(tree, node) or strip_method(tree, node, node.func.attr) if detaches else None
 
 
 def _joined(crash: Crash, tree: SourceTree, node: ast.expr, cut: Operation) -> Edits | None:

@@ -15,6 +15,7 @@ from gradwright.doctor.syntax import (
     scope_of,
     set_keyword,
     strip_method,
+    use_history,
 )
 
 _PARAMETER = {"Parameter"}
@@ -68,7 +69,8 @@ def _joined(broken: Break) -> Edits | None:
         inner = argument_of(call, 0) if call is not None else None
         return replace_expression(tree, call, tree.source(inner)) if call and inner else None
     if broken.kind == "detach" and isinstance(broken.line.expression, ast.Call):
-        return strip_method(tree, broken.line.expression, "detach")
+        call = broken.line.expression
+        return use_history(tree, call) or strip_method(tree, call, "detach")
     return None
 
 

@@ -64,6 +64,7 @@ from gradwright.doctor.syntax.statements import (
     replace_statement,
 )
 from gradwright.doctor.syntax.tree import Positioned, SourceTree, tree_from_text, tree_of
+from gradwright.doctor.syntax.undetach import use_history
 from gradwright.doctor.syntax.where import (
     Function,
     Loop,
@@ -161,6 +162,7 @@ __all__ = [
     "tree_from_text",
     "tree_of",
     "unwrap_with",
+    "use_history",
     "with_statements_around",
     "wrap_expression",
     "wrap_in_with",
