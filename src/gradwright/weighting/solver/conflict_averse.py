@@ -20,7 +20,7 @@ def conflict_averse(gramian: Tensor, c: float, rounding: float = 1e-12) -> Tenso
 
     The shortest Jᵀ z with gₖ·d ≥ μ for all k is a quadratic program over z ≥ 0; its length rises
     with μ, and the answer is at the μ where it is c ‖g₀‖. Where some mean of the gradients is 0, no
-    μ above 0 can be had, and the answer is at μ = 0, even if shorter: the nearest d to g₀ that
+    μ above 0 can be had; if that of μ = 0 is shorter, it is the answer: the nearest d to g₀ that
     disagrees with no gradient. `rounding` is the relative precision of G.
     """
     cosines, lengths = unit_diagonal(gramian)
@@ -29,9 +29,9 @@ def conflict_averse(gramian: Tensor, c: float, rounding: float = 1e-12) -> Tenso
     radius = float(c * gramian.mean().clamp(min=0).sqrt() / size)
     if radius == 0:
         return torch.zeros_like(lengths)
-    stationary = is_stationary(gramian, rounding)
-    problem = _Problem(cosines, mean, size / lengths, radius)
-    return (problem.at(0.0) if stationary else problem.solved()).x[0] * size / lengths
+    most = 0.0 if is_stationary(gramian, rounding) else torch.inf
+    problem = _Problem(cosines, mean, size / lengths, radius, most)
+    return problem.solved().x[0] * size / lengths
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class _Problem:
     mean: Tensor
     share: Tensor
     radius: float
+    most: float  # the largest μ that can be had
 
     def at(self, mu: float, free: Tensor | None = None) -> Nonnegative:
         """The shortest Jᵀ z with gₖ·d ≥ μ for all k."""
@@ -50,11 +51,11 @@ class _Problem:
     def solved(self) -> Nonnegative:
         """At the μ whose Jᵀ z has the length `radius`: Newton's method, kept within bounds."""
         low = float((self.mean / self.share).min())
-        high = mu = float(((self.mean + self.radius) / self.share).min())
+        high = mu = min(float(((self.mean + self.radius) / self.share).min()), self.most)
         found = self.at(mu)
         for _ in range(MOST_STEPS):
             excess = float(found.x[0] @ self.cosines @ found.x[0]) - self.radius**2
-            if abs(excess) <= 1e-13 * self.radius**2:
+            if abs(excess) <= 1e-13 * self.radius**2 or (mu == self.most and excess < 0):
                 break
             low, high = (low, mu) if excess > 0 else (mu, high)
             mu += self.change(found, excess)
