@@ -79,6 +79,45 @@ class Block(nn.Module):
         return F.relu(self.body(x) + self.short(x))
 
 
+class Attention(nn.Module):
+    """Self-attention with four heads."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.read = nn.Linear(size, 3 * size)
+        self.out = nn.Linear(size, size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = self.read(x).unflatten(-1, (3, 4, -1)).permute(2, 0, 3, 1, 4)  # [3, b, head, t, d]
+        return self.out(F.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(2))
+
+
+class Layer(nn.Module):
+    """A layer of a transformer that normalises first."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.attend = nn.Sequential(nn.LayerNorm(size), Attention(size))
+        self.think = nn.Sequential(
+            nn.LayerNorm(size), nn.Linear(size, 4 * size), nn.GELU(), nn.Linear(4 * size, size)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attend(x)
+        return x + self.think(x)
+
+
+class Positions(nn.Module):
+    """Adds a vector to each position."""
+
+    def __init__(self, length: int, size: int) -> None:
+        super().__init__()
+        self.vectors = nn.Parameter(0.02 * torch.randn(length, size))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.vectors
+
+
 class Pooled(nn.Module):
     """A linear head on the mean over positions."""
 
@@ -114,11 +153,15 @@ def resnet(n_tasks: int) -> Workload:
 
 
 def transformer(n_tasks: int) -> Workload:
-    """W3: four layers of width 256, batch 16, 128 positions."""
-    layer = nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, batch_first=True, norm_first=True)
-    trunk = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+    """W3: four layers of width 256 over 1,000 words, batch 16, 128 positions."""
+    trunk = nn.Sequential(
+        nn.Embedding(1000, 256),
+        Positions(128, 256),
+        *(Layer(256) for _ in range(4)),
+        nn.LayerNorm(256),
+    )
     heads = nn.ModuleList(Pooled(256) for _ in range(n_tasks))
-    return Workload(trunk, heads, torch.randn(16, 128, 256), n_tasks)
+    return Workload(trunk, heads, torch.randint(1000, (16, 128)), n_tasks)
 
 
 WORKLOADS: dict[str, Callable[[int], Workload]] = {

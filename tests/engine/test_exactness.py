@@ -15,8 +15,13 @@ from tests.reference.task_gradients import cosines_of, task_gradients, trainable
 WIDE: dict[str, Build] = {f"wide, {name}": build for name, build in wide.MODELS.items()}
 LINEAR: dict[str, Build] = layers.MODELS | hooked.LINEAR | wirings.MODELS | WIDE
 linear_models = [pytest.param(build, id=name) for name, build in LINEAR.items()]
+HOOKS_OF_NODES: dict[str, Build] = {
+    "node hooks": hooked.NOT_LINEAR["node hooks"],
+    **{f"wide, {name}": build for name, build in wide.HOOKED.items()},
+}
+HOOKS_OF_TENSORS = {n: build for n, build in hooked.NOT_LINEAR.items() if n not in HOOKS_OF_NODES}
 other_models = [
-    pytest.param(build, id=name) for name, build in (hooked.NOT_LINEAR | wide.HOOKED).items()
+    pytest.param(build, id=name) for name, build in (HOOKS_OF_TENSORS | HOOKS_OF_NODES).items()
 ]
 routes = pytest.mark.parametrize(
     "memory", [pytest.param(2**30, id="rows kept"), pytest.param(0, id="rows dropped")]
@@ -75,12 +80,27 @@ def test_gramian_method_is_exact_where_backward_is_not_linear(build: Build) -> N
 
 
 @pytest.mark.usefixtures("double")
-@pytest.mark.parametrize("build", other_models)
-def test_dropped_rows_are_exact_or_refused_where_backward_is_not_linear(build: Build) -> None:
-    """Without the rows, Jᵀw takes a backward of its own: hooks that clip then act on the sum.
+@pytest.mark.parametrize("build", [pytest.param(b, id=n) for n, b in HOOKS_OF_TENSORS.items()])
+def test_dropped_rows_are_exact_where_backward_is_not_linear(build: Build) -> None:
+    """Without the rows, Jᵀw takes a backward of its own: hooks that clip would act on the sum."""
+    check_gramian_method(build, 0, **EXACT)
 
-    Hooks of nodes are here as well: they cannot be seen, and a row may be made without its node.
-    """
+
+@pytest.mark.usefixtures("double")
+def test_route_says_that_a_hook_is_not_linear() -> None:
+    route = check_gramian_method(hooked.NOT_LINEAR["clipped in a branch"], 0, **EXACT).route
+
+    assert route.name == "lean"
+    assert "a hook is not linear" in route.why
+    linear = check_gramian_method(hooked.LINEAR["reversed in a branch"], 0, **EXACT).route
+    assert linear.name == "lean"
+    assert "not linear" not in linear.why
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("build", HOOKS_OF_NODES.values(), ids=HOOKS_OF_NODES)
+def test_dropped_rows_are_exact_or_refused_with_hooks_of_nodes(build: Build) -> None:
+    """They cannot be seen, and a row may be made without its node."""
     leaves, losses = forward(build)
     try:
         result = backward(losses, weighting=InverseNorms(), memory=0)

@@ -1,20 +1,21 @@
-"""`backward` refuses methods that need more than the losses of one batch."""
+"""`backward` refuses methods that need more than losses and their gradients."""
 
 import pytest
 import torch
+from torch import Tensor
 
-from gradwright.engine import CrossGramianWeighting, backward
-
-
-class Cross(CrossGramianWeighting):
-    def forward(self, cross_gramian: torch.Tensor) -> torch.Tensor:
-        return torch.ones(len(cross_gramian))
+from gradwright.engine import Weighting, backward
 
 
-def test_a_method_of_two_batches_is_refused_before_anything_changes() -> None:
+class OfWholeSteps(Weighting):
+    def forward(self, validation: Tensor) -> Tensor:
+        return torch.ones(len(validation))
+
+
+def test_a_method_of_whole_steps_is_refused_before_anything_changes() -> None:
     weight = torch.ones(3, requires_grad=True)
 
-    with pytest.raises(ValueError, match="Cross, which reads more than the losses of one batch"):
-        backward([weight.sum(), (2 * weight).sum()], weighting=Cross())
+    with pytest.raises(ValueError, match="OfWholeSteps, which reads more than losses and their"):
+        backward([weight.sum(), (2 * weight).sum()], weighting=OfWholeSteps())
 
     assert weight.grad is None

@@ -99,3 +99,24 @@ def _nearest_on_simplex(point: Tensor) -> Tensor:
         t = (low + high) / 2
         low, high = (t, high) if float((point - t).clamp(min=0).sum()) > 1 else (low, t)
     return (point - low).clamp(min=0)
+
+
+def grad_vac(steps: Sequence[Tensor], cuts: Sequence[int], beta: float) -> list[Tensor]:
+    """LibMTL's `GradVac_group_type`, for two tasks: each has one other, so there is no order."""
+    targets = torch.zeros(2, 2, len(cuts), dtype=torch.float64)
+    updates = []
+    for J in steps:
+        parts = []
+        for group, part in enumerate(J.split(list(cuts), dim=1)):
+            changed = part.clone()
+            for i, j in ((0, 1), (1, 0)):
+                t = targets[i, j, group].clone()
+                phi = changed[i] @ part[j] / (changed[i].norm() * part[j].norm())
+                if phi < t:
+                    wanted = t * (1 - phi**2).sqrt() - phi * (1 - t**2).sqrt()
+                    length = part[j].norm() * (1 - t**2).sqrt()
+                    changed[i] += changed[i].norm() * wanted / length * part[j]
+                targets[i, j, group] = (1 - beta) * t + beta * phi
+            parts.append(changed.sum(0))
+        updates.append(torch.cat(parts))
+    return updates

@@ -7,6 +7,7 @@ from gradwright.weighting.cagrad import CAGrad
 from gradwright.weighting.config import ConFIG
 from gradwright.weighting.crmogm import CRMOGM
 from gradwright.weighting.dualproj import DualProj
+from gradwright.weighting.every import Every
 from gradwright.weighting.fairgrad import FairGrad
 from gradwright.weighting.gradnorm import GradNorm
 from gradwright.weighting.gradvac import GradVac
@@ -64,6 +65,8 @@ METHODS = {
     "GradNorm": Claims(GradNorm, stateful=True),
     "Log": Claims(lambda n: Log(UPGrad()), agrees=True, stationary=True),
     "CRMOGM": Claims(lambda n: CRMOGM(UPGrad(), n), agrees=True, stationary=True, stateful=True),
+    "Every": Claims(lambda n: Every(UPGrad(), n, 2), agrees=True, stationary=True, stateful=True),
+    "Every-GradNorm": Claims(lambda n: Every(GradNorm(n), n, 3), stateful=True),
     "CRMOGM-GradNorm": Claims(lambda n: CRMOGM(GradNorm(n), n), stateful=True),
 }
 

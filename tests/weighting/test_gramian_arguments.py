@@ -9,6 +9,7 @@ from gradwright.weighting.aligned_mtl import AlignedMTL
 from gradwright.weighting.cagrad import CAGrad
 from gradwright.weighting.crmogm import CRMOGM
 from gradwright.weighting.dualproj import DualProj
+from gradwright.weighting.every import Every
 from gradwright.weighting.fairgrad import FairGrad
 from gradwright.weighting.grad_drop import GradDrop
 from gradwright.weighting.gradnorm import GradNorm
@@ -42,6 +43,10 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: CRMOGM(Sum(), 2, alpha=1.5), "`alpha` needs to be from 0 to 1"),
     (lambda: CRMOGM(Sum(), 2, start=[1.0]), "`CRMOGM.*` speaks of 2 tasks"),
     (lambda: CRMOGM(GradDrop(), 2), "GradDrop gives an update"),
+    (lambda: Every(MGDA(), 2, 0), "`steps` needs to be 1 or more: got 0"),
+    (lambda: Every(Sum(), 2, 5), "got Sum. What reads the losses alone costs one backward"),
+    (lambda: Every(GradDrop(), 2, 5), "got GradDrop. .* gives an update, not weights"),
+    (lambda: Every(UPGrad(), 2, 5)(torch.eye(3)), "speaks of 2 tasks, but the Gramian is of 3"),
     (lambda: Log(GradDrop()), "got GradDrop, which reads something else"),
 ]
 

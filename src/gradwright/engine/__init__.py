@@ -1,14 +1,18 @@
 """Backward passes of many losses, and what a loss weighting is."""
 
+from gradwright.engine.approximation import Approximation
 from gradwright.engine.errors import LossError, SharedError, TaskMismatch
 from gradwright.engine.jacobians import gramian, jacobian
 from gradwright.engine.losses import Losses
 from gradwright.engine.many_losses import backward
-from gradwright.engine.result import Backward, Route
+from gradwright.engine.partial_gramian import Features, LastBlock
+from gradwright.engine.result import ApproximationError, Backward, Route
+from gradwright.engine.sketch import Sketch
 from gradwright.engine.weighting import (
     CrossGramianWeighting,
     GramianLossWeighting,
     GramianWeighting,
+    GroupWeighting,
     HeadRule,
     JacobianWeighting,
     LossWeighting,
@@ -17,18 +21,24 @@ from gradwright.engine.weighting import (
 )
 
 __all__ = [
+    "Approximation",
+    "ApproximationError",
     "Backward",
     "CrossGramianWeighting",
+    "Features",
     "GramianLossWeighting",
     "GramianWeighting",
+    "GroupWeighting",
     "HeadRule",
     "JacobianWeighting",
+    "LastBlock",
     "LossError",
     "LossWeighting",
     "Losses",
     "Route",
     "Scalarization",
     "SharedError",
+    "Sketch",
     "TaskMismatch",
     "Weighting",
     "backward",

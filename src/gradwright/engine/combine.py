@@ -1,8 +1,9 @@
 """One gradient per parameter from one per task."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from torch import Tensor
+from torch.autograd.graph import GradientEdge
 
 
 def weighted_sum(rows: Sequence[Tensor | None], weights: Sequence[float]) -> Tensor | None:
@@ -21,3 +22,14 @@ def weighted_sum(rows: Sequence[Tensor | None], weights: Sequence[float]) -> Ten
         else:  # dense and sparse: torch adds them in this order only
             result = result + row * weight if row.is_sparse else row * weight + result
     return result
+
+
+def combined_rows(
+    rows: dict[GradientEdge, list[Tensor | None]], weights: Tensor
+) -> Iterator[tuple[GradientEdge, Tensor]]:
+    """The gradient of each leaf, Σ over tasks of weight [task] × row; takes the rows out."""
+    factors = weights.tolist()
+    for edge in list(rows):
+        gradient = weighted_sum(rows.pop(edge), factors)
+        if gradient is not None:
+            yield edge, gradient

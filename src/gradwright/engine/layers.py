@@ -8,6 +8,7 @@ rows of the Jacobian made a few output channels at a time, all tasks at once.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import gcd
 
 import torch
 from torch import Tensor
@@ -84,10 +85,15 @@ class Convolution(Layer):
 
 def layers_among(nodes: Iterable[Node]) -> dict[GradientEdge, Layer]:
     """The layers whose output has fewer entries than their weight, by the weight's edge."""
+    return {edge: layer for edge, layer in layers_of(nodes).items() if _pays(layer)}
+
+
+def layers_of(nodes: Iterable[Node]) -> dict[GradientEdge, Layer]:
+    """All linear layers and convolutions that use their weight alone, by the weight's edge."""
     nodes = list(nodes)
     users = _users_of_weights(nodes)
     found = (_layer(node, users) for node in nodes)
-    return {layer.leaf: layer for layer in found if layer is not None and _pays(layer)}
+    return {layer.leaf: layer for layer in found if layer is not None}
 
 
 def _layer(node: Node, users: dict[Node, int]) -> Layer | None:
@@ -138,4 +144,6 @@ def _pays(layer: Layer) -> bool:
 
 
 def _channels_at_once(n_tasks: int, fan_in: int) -> int:
-    return max(1, _CHUNK // (n_tasks * fan_in))
+    most = max(1, _CHUNK // (n_tasks * fan_in))
+    even = 16 // gcd(16, n_tasks)  # convolutions are 15 % faster where tasks × channels is 16 n
+    return most // even * even or most

@@ -10,22 +10,21 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import GradientEdge, Node
+from torch.autograd.graph import GradientEdge
 
-from gradwright.engine.borders import can_cut, is_without_hook, one_behind_another
-from gradwright.engine.combine import weighted_sum
-from gradwright.engine.early_cut import early_cuts
+from gradwright.engine.borders import is_without_hook
+from gradwright.engine.combine import combined_rows, weighted_sum
 from gradwright.engine.errors import LossError
+from gradwright.engine.heads_first import HeadCuts, head_cuts, run_heads
 from gradwright.engine.inner_products import add_products
-from gradwright.engine.layers import Layer
+from gradwright.engine.known import weighted_starts
+from gradwright.engine.layer_products import add_layer_products
+from gradwright.engine.linearity import has_hooks, off_by
 from gradwright.engine.order import size_of
-from gradwright.engine.pull import Cotangents, add_to, compact, pull
+from gradwright.engine.pull import Cotangents, compact, pull, zeros_at
 from gradwright.engine.rows import Rows
 from gradwright.engine.segments import Segment, segments_of
 from gradwright.engine.stages import Plan
-
-# Carries something from a module's output to its input, of one pass at a time.
-_MODULE_HOOK = "BackwardHookFunctionBackward"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,37 +32,33 @@ class LeanPlan:
     """How the graph is cut: a head per task, then segments that all tasks run in step."""
 
     plan: Plan
-    cuts: list[list[GradientEdge]]  # [task], where its head's pass ends
-    heads: list[list[GradientEdge]]  # [task], the leaves before that
-    rest: list[GradientEdge]  # all other leaves
+    heads: HeadCuts
+    rest: list[GradientEdge]  # the leaves that are not of heads
     segments: list[Segment]
+    sure: bool  # that no hook in the shared part bends the gradients
 
     @property
     def edges(self) -> set[GradientEdge]:
         """Where gradients are taken out, and put in again."""
         inner = {edge for one in self.segments for edge in one.exits}
         outputs = {layer.output for one in self.segments for layer in one.layers}
-        return inner | outputs | {edge for cut in self.cuts for edge in cut}
+        return inner | outputs
 
 
 def lean_plan(plan: Plan, meeting: Sequence[GradientEdge]) -> LeanPlan | None:
     """A plan for the route, or None where it would not be exact: see `borders`."""
     leaves = plan.leaves
-    if any(leaves[edge]._backward_hooks for edge in meeting) or not can_cut(plan):
+    if any(leaves[edge]._backward_hooks for edge in meeting):
         return None
-    cuts = early_cuts(plan)
-    ran = [_before(start, cut) for start, cut in zip(plan.starts, cuts, strict=True)]
-    gone = set().union(*ran)
-    if any(edge.node in gone for edge in meeting) or any(map(_crossing, cuts)):
+    heads = head_cuts(plan, meeting)
+    if heads is None:
         return None
-    if any(node.name() == _MODULE_HOOK for node in plan.reach):
-        return None
-    starts = dict.fromkeys(edge for cut in cuts for edge in cut)
-    size = max(sum(size_of(edge) for edge in cut) for cut in cuts)
-    segments = segments_of([node for node in plan.reach if node not in gone], starts, size)
-    heads = [[edge for edge in leaves if edge.node in nodes] for nodes in ran]
-    rest = [edge for edge in leaves if edge.node not in gone]
-    found = LeanPlan(plan, cuts, heads, rest, segments)
+    starts = dict.fromkeys(edge for cut in heads.cuts for edge in cut)
+    size = max(sum(size_of(edge) for edge in cut) for cut in heads.cuts)
+    shared = [node for node in plan.reach if node not in heads.gone]
+    segments = segments_of(shared, starts, size, frozenset(meeting))
+    rest = [edge for edge in leaves if edge.node not in heads.gone]
+    found = LeanPlan(plan, heads, rest, segments, sure=not has_hooks(shared))
     return found if all(is_without_hook(edge) for edge in found.edges) else None
 
 
@@ -74,9 +69,10 @@ class Lean:
         self._plan = lean
         self._n = lean.plan.n_tasks
         self._meeting = frozenset(meeting)
-        self._others: Rows = {}
+        self.is_linear = True  # so far
         self.gramian = torch.zeros(self._n, self._n, dtype=torch.float64)
-        self._starts = [self._run_head(task) for task in range(self._n)]
+        left, self._others = run_heads(lean.plan, lean.heads, keep=False)
+        self._starts = list(left.starts)
         under_way = list(self._starts)
         for segment in lean.segments:
             self._run(segment, under_way)
@@ -85,23 +81,11 @@ class Lean:
         """The gradient of each leaf: Σ weight × row for shared ones, Σ head × row for others.
 
         Raises:
-            LossError: the backward of the shared part is not linear in what it is given.
+            LossError: the backward is not linear, by a hook of a node (which cannot be seen) or by
+                a custom Function.
         """
-        yield from self._backward_of_all(weights)
-        factors = heads.tolist()
-        for edge in list(self._others):
-            gradient = weighted_sum(self._others.pop(edge), factors)
-            if gradient is not None:
-                yield edge, gradient
-
-    def _run_head(self, task: int) -> Cotangents:
-        """Run, and free, what lies before the cut; the gradients there."""
-        cut, leaves = self._plan.cuts[task], self._plan.heads[task]
-        gradients = pull(self._plan.plan.starts[task], [*cut, *leaves], keep=False)
-        for edge, gradient in zip(leaves, gradients[len(cut) :], strict=True):
-            self._keep(edge, task, gradient)
-        pairs = zip(cut, gradients[: len(cut)], strict=True)
-        return {edge: compact(gradient) for edge, gradient in pairs if gradient is not None}
+        yield from self._combined(weights)
+        yield from combined_rows(self._others, heads)
 
     def _run(self, segment: Segment, under_way: list[Cotangents]) -> None:
         """Bring every task through the segment; its rows go into the Gramian."""
@@ -118,7 +102,7 @@ class Lean:
         for edge in segment.leaves:
             self._take(edge, rows.pop(edge))
         for layer in segment.layers:
-            self._take_layer(layer, rows.pop(layer.output))
+            add_layer_products(self.gramian, layer, rows.pop(layer.output))
 
     def _take(self, edge: GradientEdge, rows: list[Tensor | None]) -> None:
         if edge in self._meeting:
@@ -127,63 +111,49 @@ class Lean:
             for task, row in enumerate(rows):
                 self._keep(edge, task, row)
 
-    def _take_layer(self, layer: Layer, outputs: list[Tensor | None]) -> None:
-        present = [task for task, output in enumerate(outputs) if output is not None]
-        for part in layer.rows([output for output in outputs if output is not None]):
-            rows: list[Tensor | None] = [None] * self._n
-            for task, row in zip(present, part, strict=True):
-                rows[task] = row
-            add_products(self.gramian, rows)
-
     def _keep(self, edge: GradientEdge, task: int, gradient: Tensor | None) -> None:
         if gradient is not None:
             rows = self._others.setdefault(edge, [None] * self._n)
             rows[task] = compact(gradient)
 
-    def _backward_of_all(self, weights: Tensor) -> Iterator[tuple[GradientEdge, Tensor]]:
-        together: Cotangents = {}
-        for start, weight in zip(self._starts, weights.tolist(), strict=True):
-            for edge in list(start):
-                add_to(together, edge, start.pop(edge) * weight)
-        gradients = pull(together, self._plan.rest, keep=False)
-        pairs = zip(self._plan.rest, gradients, strict=True)
-        found = [(edge, g) for edge, g in pairs if g is not None and edge in self._meeting]
-        self._check_linear([gradient for _, gradient in found], weights)
-        yield from found
+    def _combined(self, weights: Tensor) -> Iterator[tuple[GradientEdge, Tensor]]:
+        """Jᵀw at the shared leaves, by one backward; by one per task where it is not linear."""
+        sure, edges = self._plan.sure, self._plan.rest
+        starts = self._starts if not sure else _emptied(self._starts)
+        found = pull(weighted_starts(starts, weights), edges, keep=not sure)
+        together = self._of_shared(found)
+        off = off_by([gradient for _, gradient in together], weights, self.gramian)
+        self.is_linear = not off > max(10 * self._plan.plan.eps**0.5, 1e-6)  # NaN: not this fault
+        if sure and not self.is_linear:
+            raise LossError(_NOT_LINEAR)
+        if self.is_linear and not sure:
+            pull(zeros_at(self._starts), edges, keep=False)  # frees the graph
+        yield from together if self.is_linear else self._one_by_one(weights)
 
-    def _check_linear(self, gradients: Sequence[Tensor], weights: Tensor) -> None:
-        """The combined gradient must have the length that the Gramian says."""
-        if not gradients:
-            return
-        squares = [torch.linalg.vector_norm(_values(g), dtype=torch.float64) for g in gradients]
-        found = float(torch.stack(squares).square().sum())
-        expected = float(weights @ self.gramian @ weights)
-        scale = float(weights.square() @ self.gramian.diagonal())
-        eps = self._plan.plan.eps
-        if abs(found - expected) > max(10 * eps**0.5, 1e-6) * scale:
-            raise LossError(
-                "the backward of the shared part is not linear (a hook or a custom Function that "
-                f"clips or normalises gradients): |Jᵀw|² is {found:.6g}, but wᵀGw is "
-                f"{expected:.6g}. No `.grad` was changed; give route='rows', which is exact here."
-            )
+    def _one_by_one(self, weights: Tensor) -> Iterator[tuple[GradientEdge, Tensor]]:
+        total: dict[GradientEdge, Tensor] = {}
+        for task, weight in enumerate(weights.tolist()):
+            keep = task < self._n - 1
+            found = pull(self._starts[task], self._plan.rest, keep=keep)
+            for edge, gradient in self._of_shared(found):
+                both = weighted_sum([total.get(edge), gradient], [1.0, weight])
+                assert both is not None
+                total[edge] = both
+        yield from total.items()
 
-
-def _crossing(cut: Sequence[GradientEdge]) -> bool:
-    return one_behind_another(edge.node for edge in cut)
+    def _of_shared(self, found: Sequence[Tensor | None]) -> list[tuple[GradientEdge, Tensor]]:
+        pairs = zip(self._plan.rest, found, strict=True)
+        return [(edge, g) for edge, g in pairs if g is not None and edge in self._meeting]
 
 
-def _values(gradient: Tensor) -> Tensor:
-    return gradient.coalesce().values() if gradient.is_sparse else gradient
+_NOT_LINEAR = (
+    "the backward of the shared part is not linear: a custom Function or a hook of a graph node "
+    "clips or normalises gradients. No `.grad` was changed; give route='rows', which is exact here."
+)
 
 
-def _before(starts: Cotangents, cut: Sequence[GradientEdge]) -> set[Node]:
-    """The nodes from the starts down to the cut."""
-    ends = {edge.node for edge in cut}
-    seen: set[Node] = set()
-    todo = [edge.node for edge in starts]
-    while todo:
-        node = todo.pop()
-        if node not in ends and node not in seen:
-            seen.add(node)
-            todo += (child for child, _ in node.next_functions if child is not None)
-    return seen
+def _emptied(starts: list[Cotangents]) -> Iterator[Cotangents]:
+    """Each of them, which is gone when the next one is asked for."""
+    for start in starts:
+        yield dict(start)
+        start.clear()

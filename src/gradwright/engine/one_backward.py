@@ -2,29 +2,30 @@
 
 import torch
 
-from gradwright.engine.losses import TaskLosses
 from gradwright.engine.result import Backward, Route
+from gradwright.engine.shared import shared_leaves
+from gradwright.engine.stages import plan_of
+from gradwright.engine.step import Step
+from gradwright.engine.unstack import starts_of
 from gradwright.engine.weighting import LossWeighting
 from gradwright.engine.weights import ask
 
 _SUM = Route("sum", "no weighting was given, so the losses are added: one backward")
 
 
-def backward_of_sum(
-    read: TaskLosses,
-    weighting: LossWeighting | None,
-    scale: float,
-    retain_graph: bool,
-) -> Backward:
+def backward_of_sum(step: Step, weighting: LossWeighting | None) -> Backward:
     """One backward of the losses, each times its weight."""
+    read = step.read
+    if step.shared is not None:  # nothing needs it; but what is wrong with it is said
+        starts = starts_of(read.tensors, n_tasks=len(read.names), keep=True)
+        shared_leaves(plan_of(starts), step.shared)
     weights, route = None, _SUM
-    factors = [scale] * len(read.tensors)
+    factors = [step.scale] * len(read.tensors)
     if weighting is not None:
         weights = ask(weighting, read, read.values)
-        factors = (weights * scale).tolist()
+        factors = (weights * step.scale).tolist()
         name = type(weighting).__name__
         route = Route("losses", f"{name} reads the losses alone: one backward of their sum")
     gradients = [torch.full_like(loss, f) for loss, f in zip(read.tensors, factors, strict=True)]
-    torch.autograd.backward(read.tensors, gradients, retain_graph=retain_graph)
-    spread = None if weights is None else read.spread(weights, absent=0.0)
-    return Backward(read.names, read.spread(read.values, torch.nan), spread, None, route)
+    torch.autograd.backward(read.tensors, gradients, retain_graph=step.keep)
+    return step.result(weights, None, route)

@@ -2,16 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from torch.autograd.graph import GradientEdge
 
+from gradwright.engine.approximation import Approximation
 from gradwright.engine.errors import LossError
 from gradwright.engine.lean import LeanPlan, lean_plan
 from gradwright.engine.order import size_of
 from gradwright.engine.result import Route
 from gradwright.engine.stages import Plan
-from gradwright.engine.weighting import JacobianWeighting, Weighting
+from gradwright.engine.weighting import (
+    CrossGramianWeighting,
+    GramianLossWeighting,
+    GramianWeighting,
+    GroupWeighting,
+    JacobianWeighting,
+    Weighting,
+)
 
 RouteName = Literal["auto", "rows", "lean"]
 
@@ -23,6 +31,31 @@ class RouteChoice:
     name: RouteName
     memory: int  # bytes that the rows may take
     retain_graph: bool
+
+
+def check_route(route: RouteName | Approximation, weighting: Weighting | None) -> None:
+    """Refuse an unknown route, and one that has not what the weighting reads.
+
+    Raises:
+        ValueError: with what it may be.
+    """
+    method = "a plain sum" if weighting is None else type(weighting).__name__
+    if isinstance(route, Approximation):
+        if not isinstance(weighting, GramianWeighting | GramianLossWeighting):
+            raise ValueError(
+                f"`route` is {type(route).__name__}, which approximates the Gramian of all shared "
+                f"parameters, but {method} does not read that: leave `route` out."
+            )
+    elif route not in get_args(RouteName):
+        raise ValueError(
+            f"`route` is {route!r}: it must be 'auto', 'rows' or 'lean', or an approximation: "
+            "LastBlock(…), Features(…) or Sketch(…)."
+        )
+    elif route == "lean" and isinstance(weighting, CrossGramianWeighting | GroupWeighting):
+        raise ValueError(
+            f"`route` is 'lean', but {method} needs the rows (of two batches, or of each group of "
+            "parameters): leave `route` out."
+        )
 
 
 def choose(

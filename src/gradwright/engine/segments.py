@@ -1,16 +1,18 @@
 """Where to cut the shared part, so that the gradients of all tasks can run through it in step."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import torch
 from torch.autograd.graph import GradientEdge, Node
 
 from gradwright.engine.layers import Layer, layers_among
 from gradwright.engine.order import Frontier, run_order, size_of
-from gradwright.graph import edges_of, is_accumulator
+from gradwright.graph import edges_of, is_accumulator, saved_state
 
 _MOST_CUTS = 64  # considered; choosing costs their square
+_WORTH_A_PASS = 0.25  # of the rows of the other pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +35,18 @@ class _Cut:
 
 
 def segments_of(
-    nodes: Sequence[Node], starts: Iterable[GradientEdge], start_size: int
+    nodes: Sequence[Node],
+    starts: Iterable[GradientEdge],
+    start_size: int,
+    meeting: Container[GradientEdge],
 ) -> list[Segment]:
     """Cut these nodes so that what is kept at a time is smallest.
 
-    `start_size` is the number of bytes that one task has at the start.
+    `start_size` is the number of bytes that one task has at the start. A weight where the tasks do
+    not meet is no part of a layer: its gradients are wanted, not their products.
     """
     order = run_order(nodes)
-    layers = layers_among(order)
+    layers = {edge: one for edge, one in layers_among(order).items() if edge in meeting}
     cuts = _possible_cuts(order, starts, start_size, layers)
     chosen = _best(_thinned(cuts))
     segments = []
@@ -49,7 +55,7 @@ def segments_of(
         if below.rows - above.rows > cuts[-1].rows / 2:
             segments += _branches(inside, layers, below.edges)
         else:
-            segments.append(_segment(inside, layers, below.edges))
+            segments += _passes(inside, layers, below.edges)
     return segments
 
 
@@ -118,6 +124,44 @@ def _branches(
     parts = [part for part in (stem, *branches) if any(is_accumulator(node) for node in part)]
     ends: list[list[GradientEdge]] = [[]] * (len(parts) - 1) + [exits]
     return [_segment(part, layers, end) for part, end in zip(parts, ends, strict=True)]
+
+
+def _passes(
+    order: Sequence[Node], layers: Mapping[GradientEdge, Layer], exits: list[GradientEdge]
+) -> list[Segment]:
+    """One segment, or two: first the rows near its start, which a pass reaches at no cost.
+
+    The second pass goes the same way again, but what lies on it up to there saved no tensors: it
+    adds, or changes shapes.
+    """
+    near = _near(order)
+    parts = [[node for node in order if (node in near) is side] for side in (True, False)]
+    rows = [sum(_row_size(node, layers) for node in part) for part in parts]
+    if min(rows) <= _WORTH_A_PASS * max(rows):
+        return [_segment(order, layers, exits)]
+    return [_segment(parts[0], layers, []), _segment(parts[1], layers, exits)]
+
+
+def _near(order: Sequence[Node]) -> set[Node]:
+    """The leaves fed by one node that computes, with none above it.
+
+    Such a node computes what a pass asks of it and no more, but for a custom Function, and for what
+    must be unpacked first (a checkpoint).
+    """
+    above = dict.fromkeys(order, 0)  # nodes that compute, on the way to each node
+    for node in order:
+        here = above[node] + _computes(node)
+        for child in edges_of(node):
+            if child in above:
+                above[child] = max(above[child], here)
+    return {node for node in order if is_accumulator(node) and above[node] <= 1}
+
+
+def _computes(node: Node) -> int:
+    """0 for a node that saved nothing, 1 for one that did, 2 for one that never runs in parts."""
+    state = saved_state(node).state
+    in_parts = state == "live" and not isinstance(node, torch._C._FunctionBase)
+    return 0 if state == "none" else 1 if in_parts else 2
 
 
 def _segment(

@@ -1,6 +1,6 @@
 """Which parameters the tasks share."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from torch import Tensor
 from torch.autograd.graph import GradientEdge
@@ -9,8 +9,14 @@ from gradwright.engine.errors import SharedError
 from gradwright.engine.reach import count
 from gradwright.engine.stages import Plan
 
+Shared = Iterable[Tensor] | None
+"""The parameters where the tasks meet; None for what the graph says."""
 
-def shared_leaves(plan: Plan, given: Iterable[Tensor] | None) -> list[GradientEdge]:
+Grouped = Mapping[str, Iterable[Tensor]]
+"""The parameters of each group, by its name."""
+
+
+def shared_leaves(plan: Plan, given: Shared) -> list[GradientEdge]:
     """The leaves where the tasks meet: those given, else those that several losses reach.
 
     Where only one loss is present, all that it reaches counts as shared.

@@ -2,11 +2,13 @@
 
 The base that a method extends says what it reads, and so what a step costs:
 
-    LossWeighting       the values of the losses           one backward
-    Scalarization       the same, given as one scalar      one backward
-    GramianWeighting    G = J Jᵀ, the inner products       K backwards, J need not exist
-    CrossGramianWeighting  J₁ J₂ᵀ of two batches, the weights are for a third
-    JacobianWeighting   J, one row per task                K backwards, J is kept
+    LossWeighting          the values of the losses          one backward
+    Scalarization          the same, given as one scalar     one backward
+    GramianWeighting       G = J Jᵀ, the inner products      K backwards, J need not exist
+    GramianLossWeighting   G, and the losses                 the same
+    GroupWeighting         G for each group of parameters    K backwards, J is kept
+    CrossGramianWeighting  J₁ J₂ᵀ of two further batches     2 K + 1 backwards, both J are kept
+    JacobianWeighting      J, one row per task               K backwards, J is kept
 """
 
 from abc import ABC, abstractmethod
@@ -19,8 +21,12 @@ from torch import Tensor, nn
 
 from gradwright.engine.write import add_to_grad
 
-HeadRule = Literal["weighted", "unweighted", "mean"]
-"""What a head's own gradient is multiplied by: its task's weight, 1, or 1 / number of tasks."""
+HeadRule = Literal["weighted", "unweighted", "mean", "log"]
+"""What a head's own gradient is multiplied by: its task's weight, 1, 1 / number of tasks, or
+1 / its task's loss (the gradient of the loss's logarithm)."""
+
+HeadBatches = Literal["trained", "mean", "sum"]
+"""Of several batches, those whose gradients the heads get: the one that is trained on, all."""
 
 
 class Weighting(nn.Module, ABC):
@@ -35,6 +41,7 @@ class Weighting(nn.Module, ABC):
     torchjd_heads: ClassVar[HeadRule] = "unweighted"
 
     n_tasks: int | None = None  # where state or an argument belongs to single tasks
+    max_norm: float | None = None  # longest update of the shared parameters under known weights
 
     _present: Tensor | None = None
 
@@ -57,6 +64,18 @@ class Weighting(nn.Module, ABC):
             state.copy_(values)
         else:
             state[self._present.to(state.device)] = values.to(state)
+
+    def known_weights(self, losses: Tensor) -> Tensor | None:
+        """The weights [task] of this step where it needs no gradients for them, or None.
+
+        One backward is then enough. Called once per step, with the losses [task]; where it
+        returns weights, this was the method's step, and it is not called again.
+        """
+        return None
+
+    def to_measure(self) -> "Weighting | None":
+        """The method whose weights for the exact Gramian the known ones are to be compared with."""
+        return None
 
 
 class LossWeighting(Weighting):
@@ -109,8 +128,23 @@ class GramianLossWeighting(Weighting):
         """Weights [task] for this Gramian [task, task] and these losses [task]."""
 
 
+class GroupWeighting(Weighting):
+    """A method with weights of its own for each group of shared parameters."""
+
+    @property
+    @abstractmethod
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups, in order."""
+
+    @abstractmethod
+    def forward(self, gramians: Tensor, losses: Tensor) -> Tensor:
+        """Weights [group, task] for these Gramians [group, task, task] and losses [task]."""
+
+
 class CrossGramianWeighting(Weighting):
     """A method that reads two independent batches, and whose weights are for a third."""
+
+    libmtl_head_batches: ClassVar[HeadBatches] = "trained"
 
     @abstractmethod
     def forward(self, cross_gramian: Tensor) -> Tensor:
@@ -126,3 +160,7 @@ class JacobianWeighting(Weighting):
 
         `jacobian` has one tensor [task, *shape] per shared parameter, `losses` is [task].
         """
+
+    def task_weights(self) -> Tensor | None:
+        """The weights [task] of the last update, where the method has one number per task."""
+        return None

@@ -1,7 +1,6 @@
 """Asking a weighting for its weights, and checking what it says."""
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -9,33 +8,36 @@ from torch import Tensor
 from gradwright.engine.errors import LossError, TaskMismatch
 from gradwright.engine.losses import TaskLosses
 from gradwright.engine.weighting import (
+    CrossGramianWeighting,
     GramianLossWeighting,
     GramianWeighting,
-    HeadRule,
+    GroupWeighting,
     JacobianWeighting,
     LossWeighting,
     Weighting,
 )
 
-_Preset = Literal["paper", "libmtl", "torchjd"]
-Heads = HeadRule | _Preset
-"""A rule for the heads, or whose rule to follow."""
-
-
-_READY = (LossWeighting, GramianWeighting, GramianLossWeighting, JacobianWeighting)
+_READY = (
+    LossWeighting,
+    GramianWeighting,
+    GramianLossWeighting,
+    GroupWeighting,
+    CrossGramianWeighting,
+    JacobianWeighting,
+)
 
 
 def check_kind(weighting: Weighting) -> None:
-    """Refuse a method that needs more than the losses of one batch.
+    """Refuse a method that needs more than losses and their gradients.
 
     Raises:
-        ValueError: it reads several batches, or owns the whole training step.
+        ValueError: it owns the whole training step.
     """
     if not isinstance(weighting, _READY):
         raise ValueError(
-            f"`weighting` is {type(weighting).__name__}, which reads more than the losses of one "
-            "batch: `backward` cannot run it. Methods of a whole step have a `backward` of their "
-            "own; for two batches, call the method with the product of their Jacobians."
+            f"`weighting` is {type(weighting).__name__}, which reads more than losses and their "
+            "gradients: `backward` cannot run it. Methods of a whole step have a `backward` of "
+            "their own."
         )
 
 
@@ -54,31 +56,42 @@ def check_tasks(weighting: Weighting, read: TaskLosses) -> None:
         )
 
 
-def check_heads(heads: Heads, weighting: Weighting | None) -> None:
-    """Refuse an unknown rule, and one that a method which weights whole losses cannot follow."""
-    if heads not in (*get_args(HeadRule), *get_args(_Preset)):
-        raise ValueError(
-            f"`heads` is {heads!r}: it must be 'weighted', 'unweighted' or 'mean', or the preset "
-            "'paper', 'libmtl' or 'torchjd'."
-        )
-    if isinstance(weighting, JacobianWeighting) and heads == "weighted":
-        raise ValueError(
-            f"`heads` is 'weighted', but {type(weighting).__name__} gives no weights: "
-            "'unweighted' or 'mean'."
-        )
-    if isinstance(weighting, LossWeighting) and _rule(heads, weighting) != "weighted":
-        raise ValueError(
-            f"`heads` is {heads!r}, but {type(weighting).__name__} weights whole losses, their "
-            "heads included: leave `heads` out."
-        )
+def weights_of(weighting: Weighting, gramian: Tensor, read: TaskLosses, *, scaled: bool) -> Tensor:
+    """The weights of the present tasks [task] for their Gramian [task, task].
+
+    Raises:
+        LossError: a gradient is not finite; not where the losses were scaled.
+    """
+    bad = ~gramian.diagonal().isfinite()
+    if bad.any():
+        if scaled:  # the gradients are infinite too, so the scaler will leave this step out
+            return torch.ones(len(gramian), dtype=torch.float64)
+        raise LossError(not_finite(read, bad))
+    if isinstance(weighting, GramianLossWeighting):
+        return ask(weighting, read, gramian, read.values.to(gramian))
+    return ask(weighting, read, gramian)
 
 
 def ask(weighting: Weighting, read: TaskLosses, *facts: Tensor) -> Tensor:
     """The weights of the present tasks [task], in float64, from what the weighting reads."""
     with torch.no_grad(), present_only(weighting, read):
-        weights: Tensor = weighting(*facts)
-    _check(weighting, weights, read)
-    return weights.detach().to("cpu", torch.float64)
+        weights = check_weights(weighting, weighting(*facts), read)
+    assert weights is not None
+    return weights
+
+
+def ask_groups(weighting: GroupWeighting, read: TaskLosses, gramians: Tensor) -> Tensor:
+    """The weights of the present tasks [group, task], in float64."""
+    with torch.no_grad(), present_only(weighting, read):
+        found: Tensor = weighting(gramians, read.values.to(gramians))
+    checked = [check_weights(weighting, weights, read) for weights in found]
+    return torch.stack([weights for weights in checked if weights is not None])
+
+
+def ask_known(weighting: Weighting, read: TaskLosses) -> Tensor | None:
+    """The weights of the present tasks [task], in float64, where no gradient is needed for them."""
+    with torch.no_grad(), present_only(weighting, read):
+        return check_weights(weighting, weighting.known_weights(read.values), read)
 
 
 def present_only(weighting: Weighting, read: TaskLosses) -> AbstractContextManager[None]:
@@ -86,30 +99,24 @@ def present_only(weighting: Weighting, read: TaskLosses) -> AbstractContextManag
     return nullcontext() if read.all_present else weighting.only(torch.tensor(read.present))
 
 
-def head_factors(heads: Heads, weighting: Weighting, weights: Tensor | None, n: int) -> Tensor:
-    """What each task's head is multiplied by: [task]."""
-    match _rule(heads, weighting):
-        case "weighted" if weights is not None:
-            return weights
-        case "mean":
-            return torch.full((n,), 1 / n, dtype=torch.float64)
-        case _:
-            return torch.ones(n, dtype=torch.float64)
+def not_finite(read: TaskLosses, bad: Tensor) -> str:
+    """The error for gradients that are not finite, of the tasks where `bad` [task] holds."""
+    names = [repr(read.names[read.present[task]]) for task in bad.nonzero().flatten().tolist()]
+    return (
+        f"the gradient of loss {', '.join(names)} is not finite, although the loss is: no "
+        "`.grad` was changed. torch.autograd.detect_anomaly() names the operation."
+    )
 
 
-def _rule(heads: Heads, weighting: Weighting) -> HeadRule:
-    match heads:
-        case "paper":
-            return weighting.paper_heads
-        case "libmtl":
-            return weighting.libmtl_heads
-        case "torchjd":
-            return weighting.torchjd_heads
-        case _:
-            return heads
+def check_weights(weighting: Weighting, weights: Tensor | None, read: TaskLosses) -> Tensor | None:
+    """The weights of the present tasks [task], in float64, or None where there are none.
 
-
-def _check(weighting: Weighting, weights: Tensor, read: TaskLosses) -> None:
+    Raises:
+        TaskMismatch: there is not one per task.
+        LossError: one is not finite.
+    """
+    if weights is None:
+        return None
     name, tasks = type(weighting).__name__, len(read.present)
     if weights.shape != (tasks,):
         raise TaskMismatch(
@@ -118,3 +125,4 @@ def _check(weighting: Weighting, weights: Tensor, read: TaskLosses) -> None:
         )
     if not bool(weights.isfinite().all()):
         raise LossError(f"{name} returned weights {weights.tolist()}: they must be finite.")
+    return weights.detach().to("cpu", torch.float64)

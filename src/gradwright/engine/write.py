@@ -1,9 +1,18 @@
 """Adding to `.grad`, as torch's own backward does."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import GradientEdge
+
+
+def add_all(
+    leaves: Mapping[GradientEdge, Tensor], gradients: Iterable[tuple[GradientEdge, Tensor]]
+) -> None:
+    """Add to the leaves' `.grad`; nothing is written unless all gradients could be computed."""
+    for edge, gradient in list(gradients):
+        add_to_grad(leaves[edge], gradient)
 
 
 @torch.no_grad()

@@ -8,6 +8,7 @@ from gradwright.engine.weighting import (
     CrossGramianWeighting,
     GramianLossWeighting,
     GramianWeighting,
+    GroupWeighting,
     JacobianWeighting,
     LossWeighting,
     Scalarization,
@@ -24,6 +25,7 @@ from gradwright.weighting.crmogm import CRMOGM
 from gradwright.weighting.db_mtl import DBMTL
 from gradwright.weighting.dualproj import DualProj
 from gradwright.weighting.dwa import DWA
+from gradwright.weighting.every import Every
 from gradwright.weighting.excess_mtl import ExcessMTL
 from gradwright.weighting.fairgrad import FairGrad
 from gradwright.weighting.famo import FAMO
@@ -48,6 +50,7 @@ from gradwright.weighting.nash_mtl import NashMTL
 from gradwright.weighting.pbi import PBI
 from gradwright.weighting.pcd import PCD
 from gradwright.weighting.pcgrad import PCGrad
+from gradwright.weighting.per_group import PerGroup
 from gradwright.weighting.random import RLW, Random
 from gradwright.weighting.sdmgrad import SDMGrad
 from gradwright.weighting.stch import STCH
@@ -63,6 +66,7 @@ __all__ = [
     "Scalarization",
     "GramianWeighting",
     "GramianLossWeighting",
+    "GroupWeighting",
     "CrossGramianWeighting",
     "JacobianWeighting",
     # the losses
@@ -114,6 +118,8 @@ __all__ = [
     # around another method
     "Log",
     "CRMOGM",
+    "Every",
+    "PerGroup",
     # a whole training step, or the features
     "AutoLambda",
     "MOML",

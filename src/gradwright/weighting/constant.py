@@ -16,6 +16,10 @@ class Constant(LossWeighting):
     `LinearScalarization` is another name. Tasks missing from a step leave the others' weights as
     they are.
 
+    Xin, Ghorbani, Gilmer, Garg and Firat, Do Current Multi-Task Optimization Methods in Deep
+    Learning Even Help?, NeurIPS 2022, https://arxiv.org/abs/2209.11379: tuned, it reaches what
+    methods that cost much more reach.
+
     Called with losses [task], returns weights [task].
 
     Args:

@@ -1,11 +1,12 @@
 """Dual balancing."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import JacobianWeighting
+from gradwright.engine.weighting import HeadRule, JacobianWeighting
 from gradwright.weighting.arguments import check_fraction, check_n_tasks, check_not_negative
 from gradwright.weighting.rows import RowMemory, as_given, combined, row_norms, scaled
 from gradwright.weighting.values import positive
@@ -17,8 +18,8 @@ class DBMTL(JacobianWeighting):
     y_k ← g_k / l_k + β_t (y_k - g_k / l_k), an average of the gradients of log l_k; the update is
     Σ max_j ||y_j|| / ||y_k|| · y_k. β_t = β / t^`decay` in step t = 1, 2, …; y starts at 0.
 
-    **Keeps K × P numbers**, one averaged gradient per task. Losses need to be positive. As the
-    losses are their logarithms, each head's own gradient should be divided by its loss.
+    **Keeps K × P numbers**, one averaged gradient per task. Losses need to be positive. Each head
+    gets the gradient of its loss's logarithm, in the paper and in LibMTL.
 
     Lin, Jiang, Ye, Zhang, Chen, Chen, Liu, Tsang and Kwok, Dual-Balancing for Multi-Task Learning,
     arXiv 2023, https://arxiv.org/abs/2308.12029. As in LibMTL, by the same
@@ -37,6 +38,9 @@ class DBMTL(JacobianWeighting):
         >>> weighting([torch.tensor([[4.0, 0.0], [0.0, 1.0]])], torch.tensor([2.0, 1.0]))
         [tensor([2., 2.])]
     """
+
+    paper_heads: ClassVar[HeadRule] = "log"
+    libmtl_heads: ClassVar[HeadRule] = "log"
 
     steps: Tensor
 

@@ -29,7 +29,8 @@ class ExcessMTL(JacobianWeighting):
     sum to 1, its η is 1, and without a warm-up its first step counts raw excesses.
 
     Called with a Jacobian, one tensor [task, *shape] per parameter, and losses [task]; returns the
-    update, one tensor [*shape] per parameter. α [task] is kept as `shares`.
+    update, one tensor [*shape] per parameter. α [task] is kept as `shares`. Equation 9 and both
+    codes weight whole losses, so the heads get K α as well.
 
     Args:
         n_tasks: number of tasks.
@@ -71,6 +72,11 @@ class ExcessMTL(JacobianWeighting):
         alpha = torch.softmax(alpha.log() + self.step_size * relative, dim=0)
         put_share(self, self.shares, alpha)
         return as_given(combined(jacobian, len(losses) * alpha), jacobian)
+
+    def task_weights(self) -> Tensor:
+        """K α [task], for K tasks in this step: the heads follow them, as the losses do."""
+        present = self.of_present(self.shares)
+        return len(present) * share_of(self, self.shares, present)
 
     def _excess(self, jacobian: Sequence[Tensor]) -> Tensor:
         excess = []

@@ -26,8 +26,8 @@ class GradVac(GramianWeighting):
     Wang, Tsvetkov, Firat and Cao, Gradient Vaccine: Investigating and Improving Multi-task
     Optimization in Massively Multilingual Models, ICLR 2021, algorithm 1,
     https://arxiv.org/abs/2010.05874. β is 0.5 in LibMTL and TorchJD. The Gramian is that of all
-    shared parameters ("whole model"); for a group of parameters, call a GradVac of its own with
-    the Gramian of that group.
+    shared parameters ("whole model"); for layers or matrices apart,
+    `PerGroup({name: GradVac(n) for name in groups})`.
 
     Called with a Gramian [task, task], returns weights [task]. A task whose gradient is 0 has the
     cosine 0 with all others, and the weight 1.

@@ -20,11 +20,13 @@ class Log(Weighting):
     log l, and its weights v become w = D v. `Log(Sum())` is scale-invariant linear scalarisation.
 
     Log(method) is a `LossWeighting` if the method is, else a `GramianLossWeighting`. Its heads are
-    treated as those of the method; "unweighted" ones get the gradient of the loss, not of its log.
+    treated as those of the method; where these are "unweighted", they get the gradient of log l,
+    the rule "log".
 
-    Navon et al., Multi-Task Learning as a Bargaining Game, ICML 2022, section 5 (SI). LOG_MGDA,
-    LOG_CAGrad and LOG_IMTLG are in the code of FAMO (Liu et al., NeurIPS 2023) and FairGrad (Ban
-    and Ji, ICML 2024); their LOG_MGDA also divides the weights by their sum.
+    Navon et al., Multi-Task Learning as a Bargaining Game, ICML 2022, section 5 (SI),
+    https://arxiv.org/abs/2202.01017. LOG_MGDA, LOG_CAGrad and LOG_IMTLG are in the code of FAMO
+    (Liu et al., NeurIPS 2023) and FairGrad (Ban and Ji, ICML 2024); their LOG_MGDA also divides
+    the weights by their sum.
 
     Called with losses [task] above 0, or a Gramian [task, task] and losses, returns weights [task].
 
@@ -57,7 +59,8 @@ class Log(Weighting):
     def __init__(self, weighting: Weighting) -> None:
         super().__init__()
         self.weighting = weighting
-        take_head_rules(self, weighting)
+        self.max_norm = weighting.max_norm  # w on the losses and v on log l are one update
+        take_head_rules(self, weighting, unweighted="log")
 
 
 class LogOfLosses(Log, LossWeighting):

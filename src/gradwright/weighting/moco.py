@@ -15,7 +15,8 @@ from gradwright.weighting.rows import (
     row_norms,
     scaled,
 )
-from gradwright.weighting.share import nearest_share, put_share, share_of
+from gradwright.weighting.share import put_share, share_of
+from gradwright.weighting.solver import project_on_simplex
 
 
 class MoCo(JacobianWeighting):
@@ -86,7 +87,7 @@ class MoCo(JacobianWeighting):
         weights = share_of(self, self.weights, losses)
         slope = inner_products(averages, averages) @ weights + self.rho * weights
         moved = weights - self.gamma / t**self.gamma_decay * slope
-        weights = torch.softmax(moved, 0) if self.softmax else nearest_share(moved)
+        weights = torch.softmax(moved, 0) if self.softmax else project_on_simplex(moved)
         put_share(self, self.weights, weights)
         return as_given(combined(averages, weights), jacobian)
 

@@ -5,10 +5,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import CrossGramianWeighting, HeadRule
+from gradwright.engine.weighting import CrossGramianWeighting, HeadBatches, HeadRule
 from gradwright.weighting.arguments import check_n_tasks, check_not_negative
 from gradwright.weighting.checks import read_gramian
-from gradwright.weighting.share import nearest_share, put_share, share_of
+from gradwright.weighting.share import put_share, share_of
+from gradwright.weighting.solver import project_on_simplex
 
 
 class MoDo(CrossGramianWeighting):
@@ -21,6 +22,12 @@ class MoDo(CrossGramianWeighting):
     Generalization and Conflict-Avoidance, NeurIPS 2023 and JMLR 2024, equation 2.9,
     https://www.jmlr.org/papers/v25/23-1287.html. γ and ρ are those of the official code and
     TorchJD; LibMTL's γ is 0.001. LibMTL and TorchJD use a third batch.
+
+    `gradwright.backward(losses, weighting=…, other=[losses_2, losses_3])` makes J₁ and J₂ of the
+    two in `other`; with `other=[losses_2]` they are of both, whose mean is then trained on, as in
+    the equation. The paper treats all parameters alike; its code, LibMTL and we leave the heads
+    unweighted, and they are those of the batches that are trained on. LibMTL's get the mean of all
+    three. TorchJD weights whole losses.
 
     Called with J₁ J₂ᵀ [task, task], returns weights [task] ≥ 0 with sum 1, kept as `weights`.
 
@@ -35,6 +42,7 @@ class MoDo(CrossGramianWeighting):
     """
 
     torchjd_heads: ClassVar[HeadRule] = "weighted"
+    libmtl_head_batches: ClassVar[HeadBatches] = "mean"
 
     weights: Tensor
 
@@ -51,6 +59,6 @@ class MoDo(CrossGramianWeighting):
         """Weights [task] for the third batch."""
         A = read_gramian(cross_gramian)
         weights = share_of(self, self.weights, A)
-        weights = nearest_share(weights - self.gamma * (A @ weights + self.rho * weights))
+        weights = project_on_simplex(weights - self.gamma * (A @ weights + self.rho * weights))
         put_share(self, self.weights, weights)
         return weights.to(cross_gramian)

@@ -1,11 +1,11 @@
 """Multi-task learning as a bargaining game."""
 
-import torch
 from torch import Tensor
 
 from gradwright.engine.weighting import GramianWeighting
 from gradwright.weighting.arguments import check_n_tasks, check_positive
 from gradwright.weighting.checks import check_n_present, read_gramian
+from gradwright.weighting.kept_weights import KeptWeights
 from gradwright.weighting.solver import fair_share, precision
 
 
@@ -30,18 +30,17 @@ class NashMTL(GramianWeighting):
         n_tasks: number of tasks; only needed with `update_every` above 1, when the last weights
             are kept.
         max_norm: longest update to allow, if any.
-        update_every: solve in one of this many steps, and use its weights in the others.
+        update_every: solve in one of this many steps, and use its weights in the others, which
+            `gradwright.backward` then makes with one backward.
 
     Example:
+        >>> import torch
         >>> NashMTL()(torch.tensor([[4.0, 0.0], [0.0, 1.0]]))
         tensor([0.5000, 1.0000])
     """
 
     paper_heads = "weighted"
     libmtl_heads = "weighted"
-
-    weights: Tensor
-    steps: Tensor
 
     def __init__(
         self, n_tasks: int | None = None, max_norm: float | None = None, update_every: int = 1
@@ -52,21 +51,23 @@ class NashMTL(GramianWeighting):
         super().__init__()
         self.max_norm = max_norm
         self.update_every = update_every
-        kept = n_tasks if n_tasks is not None and update_every > 1 else 0
-        self.register_buffer("weights", torch.zeros(kept, dtype=torch.float64))
-        self.register_buffer("steps", torch.tensor(0))
+        self.n_tasks = n_tasks if update_every > 1 else None
+        self.kept = KeptWeights(n_tasks or 0, update_every) if update_every > 1 else None
+
+    def known_weights(self, losses: Tensor) -> Tensor | None:
+        """Weights [task] of an earlier step, where they still serve."""
+        return None if self.kept is None else self.kept.use(self)
 
     def forward(self, gramian: Tensor) -> Tensor:
         """Weights [task], new or those of an earlier step."""
         G = read_gramian(gramian)
-        if self.update_every == 1:
+        if self.kept is None:
             return self._clipped(G, fair_share(G, 1.0, precision(gramian))).to(gramian)
-        weights = self.of_present(self.weights).clone()
-        check_n_present(self, len(weights), len(G))
-        if self.steps % self.update_every == 0 or (weights == 0).any():  # 0: not bargained yet
+        check_n_present(self, len(self.of_present(self.kept.weights)), len(G))
+        weights = self.kept.use(self)
+        if weights is None:
             weights = fair_share(G, 1.0, precision(gramian))
-            self.put_present(self.weights, weights)
-        self.steps += 1
+            self.kept.renew(self, weights, known=weights != 0)  # 0: it could not bargain
         return self._clipped(G, weights.to(G)).to(gramian)
 
     def _clipped(self, G: Tensor, weights: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import CrossGramianWeighting, HeadRule
+from gradwright.engine.weighting import CrossGramianWeighting, HeadBatches, HeadRule
 from gradwright.weighting.arguments import (
     check_fraction,
     check_n_tasks,
@@ -15,7 +15,8 @@ from gradwright.weighting.arguments import (
     preference_vector,
 )
 from gradwright.weighting.checks import read_gramian
-from gradwright.weighting.share import nearest_share, put_share, share_of
+from gradwright.weighting.share import put_share, share_of
+from gradwright.weighting.solver import project_on_simplex
 from gradwright.weighting.values import state_of
 
 
@@ -31,6 +32,11 @@ class SDMGrad(CrossGramianWeighting):
     TorchJD; LibMTL's learning rate is 5. They add 1e-4 or 1e-8 in the scaling, we do not, so tiny
     gradients give the same weights. The diagonal of A can be negative and counts as 0 in s; if it
     is nowhere positive, s² is the largest |A_jk|.
+
+    `gradwright.backward(losses, weighting=…, other=[losses_2, losses_3])` makes J₁ and J₂ of the
+    two in `other`. The paper treats all parameters alike; its code, LibMTL and we leave the heads
+    unweighted. Ours are those of `losses`, the other two add up those of all three batches.
+    TorchJD weights whole losses.
 
     Called with J₁ J₂ᵀ [task, task], returns weights [task] ≥ 0 with sum 1; w is kept as `weights`.
 
@@ -48,6 +54,7 @@ class SDMGrad(CrossGramianWeighting):
     """
 
     torchjd_heads: ClassVar[HeadRule] = "weighted"
+    libmtl_head_batches: ClassVar[HeadBatches] = "sum"
 
     weights: Tensor
     preference: Tensor
@@ -85,7 +92,7 @@ class SDMGrad(CrossGramianWeighting):
         velocity = torch.zeros_like(w)
         for _ in range(self.iterations):
             velocity = self.momentum * velocity + A @ (w + pulled)
-            w = nearest_share(w - self.lr * velocity)
+            w = project_on_simplex(w - self.lr * velocity)
         put_share(self, self.weights, w)
         return ((w + pulled) / (1 + self.pull)).to(cross_gramian)
 

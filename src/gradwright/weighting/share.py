@@ -4,7 +4,6 @@ import torch
 from torch import Tensor
 
 from gradwright.engine.weighting import Weighting
-from gradwright.weighting.solver import project_on_simplex
 from gradwright.weighting.values import state_of
 
 
@@ -18,9 +17,3 @@ def share_of(weighting: Weighting, weights: Tensor, values: Tensor) -> Tensor:
 def put_share(weighting: Weighting, weights: Tensor, share: Tensor) -> None:
     """Give the tasks of this step, among them, what they had: the sum over all tasks stays."""
     weighting.put_present(weights, share * weighting.of_present(weights).sum().to(share))
-
-
-def nearest_share(point: Tensor) -> Tensor:
-    """The weights [task] ≥ 0 with sum 1 that are nearest to `point` [task]."""
-    # The answer is the same for a point moved by a constant; entries of 1e40 would hide the 1
-    return project_on_simplex(point - point.max())

@@ -13,6 +13,10 @@ class Sum(LossWeighting):
     1 / number of tasks but whose code sums; `EW` is another name for this class. See `Mean` for
     the sum divided by the number of tasks.
 
+    Kurin, De Palma, Kostrikov, Whiteson and Kumar, In Defense of the Unitary Scalarization for Deep
+    Multi-Task Learning, NeurIPS 2022, https://arxiv.org/abs/2201.04122: with the usual
+    regularization it is as good as methods that cost much more.
+
     Called with losses [task], returns weights [task].
 
     Example:

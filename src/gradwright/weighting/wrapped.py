@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from gradwright.engine.weighting import Weighting
+from gradwright.engine.weighting import CrossGramianWeighting, HeadRule, Weighting
 
 
 def weights_inside(outer: Weighting, inner: Weighting, *read: Tensor) -> Tensor:
@@ -13,7 +13,12 @@ def weights_inside(outer: Weighting, inner: Weighting, *read: Tensor) -> Tensor:
         return inner(*read)  # type: ignore[no-any-return]
 
 
-def take_head_rules(outer: Weighting, inner: Weighting) -> None:
-    """Heads are treated as `inner` treats them."""
+def take_head_rules(
+    outer: Weighting, inner: Weighting, unweighted: HeadRule = "unweighted"
+) -> None:
+    """Heads are treated as `inner` treats them; the rule "unweighted" becomes `unweighted`."""
     for name in ("paper_heads", "libmtl_heads", "torchjd_heads"):
-        setattr(outer, name, getattr(inner, name))
+        rule = getattr(inner, name)
+        setattr(outer, name, unweighted if rule == "unweighted" else rule)
+    if isinstance(inner, CrossGramianWeighting):
+        setattr(outer, "libmtl_head_batches", inner.libmtl_head_batches)  # noqa: B010

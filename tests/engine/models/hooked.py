@@ -50,6 +50,19 @@ def hook_inside(hook: Hook) -> Model:
     return Model(nn.ModuleList([first, second, heads]), losses)
 
 
+def hook_in_branch(hook: Hook) -> Model:
+    """While another branch waits, so that the shared part cannot be cut there."""
+    left, right, heads, x = mlp(nn.Tanh()), mlp(nn.Tanh()), Heads(), batch()
+
+    def losses() -> Losses:
+        waiting = left(x)
+        inside = right[0](x).tanh()
+        inside.register_hook(hook)
+        return heads(waiting * right[2](inside))
+
+    return Model(nn.ModuleList([left, right, heads]), losses)
+
+
 def hook_on_weight(hook: Hook) -> Model:
     trunk, heads, x = mlp(nn.Tanh()), Heads(), batch()
     for parameter in (*trunk.parameters(), *heads.parameters()):
@@ -109,6 +122,7 @@ LINEAR: dict[str, Build] = {
     "reversed at the border": lambda: hook_on_features(reverse),
     "reversed in place at the border": lambda: hook_on_features(reverse_in_place),
     "reversed inside the trunk": lambda: hook_inside(reverse),
+    "reversed in a branch": lambda: hook_in_branch(reverse),
     "reversed at the weights": lambda: hook_on_weight(reverse),
     "reversed for one task": one_task_reversed,
     "module hooks": module_hook,
@@ -117,6 +131,7 @@ NOT_LINEAR: dict[str, Build] = {
     "clipped at the border": lambda: hook_on_features(clip),
     "halved at the border where large": lambda: hook_on_features(halve_if_large),
     "clipped inside the trunk": lambda: hook_inside(clip),
+    "clipped in a branch": lambda: hook_in_branch(clip),
     "clipped at the weights": lambda: hook_on_weight(clip),
     "clipped at weights of three forwards": lambda: hook_on_weight_at_border(clip),
     "halved at weights of three forwards where large": lambda: hook_on_weight_at_border(

@@ -12,6 +12,7 @@ def project_on_simplex(points: Tensor) -> Tensor:
 
     Held, Wolfe, Crowder. Validation of subgradient optimization. Mathematical Programming, 1974.
     """
+    points = points - points.amax(dim=-1, keepdim=True)  # the same answer; 1e20 would hide the 1
     falling = points.sort(dim=-1, descending=True).values
     count = torch.arange(1, points.shape[-1] + 1, dtype=points.dtype, device=points.device)
     thresholds = (falling.cumsum(-1) - 1) / count

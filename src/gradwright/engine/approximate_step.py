@@ -1,0 +1,46 @@
+"""A step with the weights of an approximate Gramian, and how far off it is."""
+
+from itertools import chain
+
+from gradwright.engine.approximation import Approximation
+from gradwright.engine.combine import combined_rows
+from gradwright.engine.errors import LossError
+from gradwright.engine.heads_first import head_cuts, run_heads
+from gradwright.engine.known import gradients_of_known
+from gradwright.engine.measured import error_of, exact_weights
+from gradwright.engine.reentrant import has_reentrant
+from gradwright.engine.result import Backward, Route
+from gradwright.engine.rows import Rows
+from gradwright.engine.shared import shared_leaves
+from gradwright.engine.step import Step
+from gradwright.engine.weighting import Weighting
+from gradwright.engine.weights import weights_of
+from gradwright.engine.write import add_all
+
+
+def backward_approximately(
+    step: Step, weighting: Weighting, approximation: Approximation
+) -> Backward:
+    """The step of a method that reads a Gramian, given an approximate one."""
+    exact = exact_weights(step, weighting) if approximation.measure_error else None
+    plan = step.plan()
+    if has_reentrant(plan):
+        raise LossError(
+            f"`route` is {type(approximation).__name__}, but a reentrant checkpoint takes plain "
+            "backward calls of the whole graph: checkpoint with use_reentrant=False."
+        )
+    leaves, meeting = plan.leaves, shared_leaves(plan, step.shared)
+    edges = approximation.edges(plan, meeting)
+    cuts = head_cuts(plan, [*meeting, *edges])
+    rows: Rows = {}
+    if cuts is not None:
+        plan, rows = run_heads(plan, cuts, keep=step.keep)
+    names = [step.read.names[position] for position in step.read.present]
+    gramian = approximation.gramian(plan, edges, names) / step.scale**2
+    weights = weights_of(weighting, gramian, step.read, scaled=step.scale != 1)
+    error = None if exact is None else error_of(gramian, weights, *exact)
+    factors = step.factors(weighting, weights)
+    found = gradients_of_known(plan, set(meeting), weights, factors, keep=step.keep)
+    add_all(leaves, chain(found, combined_rows(rows, factors)))
+    why = f"{type(weighting).__name__} reads {approximation.what}, as asked for"
+    return step.result(weights, gramian, Route(approximation.name, why, exact=False, error=error))
