@@ -24,7 +24,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
 	PIP_DISABLE_PIP_VERSION_CHECK=1 $(PY) -m pip install
 USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
-.PHONY: help setup test test-fast test-all check demo bench format clean
+.PHONY: help setup test test-fast test-all check demo bench docs format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -59,6 +59,10 @@ bench: $(SETUP_BENCH)  ## every benchmark; each prints a table of ratios
 	@for file in benchmarks/[a-z]*.py; do \
 		echo "== $$file"; file=$${file%.py}; $(PY) -m "$${file//\//.}" || exit 1; \
 	done
+
+docs: $(SETUP)  ## write the tables in README.md and docs/ that are made from the code
+	@$(PY) docs/readme_rules.py
+	@OMP_NUM_THREADS=1 $(PY) -m docs.methods_table
 
 format: $(SETUP)  ## write the files as `make check` wants them
 	@$(PY) -m ruff format .

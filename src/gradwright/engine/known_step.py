@@ -1,5 +1,6 @@
 """Route "known": the method has its weights from earlier steps, so one backward is enough."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -82,7 +83,7 @@ def _route(weighting: Weighting, passes: str, error: ApproximationError | None) 
 def _shorten(found: WeightedGradients, longest: float, *, with_heads: bool) -> float:
     """Make the gradient of what is shared at most `longest`; by which factor."""
     common = [edge for edge in found.meeting if edge in found.gradients]
-    length = squared_length(found.gradients[edge] for edge in common) ** 0.5
+    length = math.sqrt(squared_length(found.gradients[edge] for edge in common))
     if length <= longest:
         return 1.0
     for edge in found.gradients if with_heads else common:

@@ -28,7 +28,8 @@ class Sketch(Approximation):
     Keeps size × in numbers per layer and task, and what the layers of one task's backward hand on.
 
     Args:
-        size: Random mixtures per layer; 16 gave errors of the Gramian of 2 to 20 %.
+        size: Random mixtures per layer; 16 gave errors of the Gramian of 3 to 10 %, 64 of 2 to 5 %
+            (benchmarks/approximate.py).
         generator: Where the signs are drawn from; by default torch's global generator.
         measure_error: Also make the exact Gramian, at its full cost, and say how far off this is.
 
