@@ -18,7 +18,7 @@ from gradwright.engine import (
     Sketch,
     backward,
 )
-from gradwright.weighting import Every, GradVac, MoCo, MoDo, PCGrad
+from gradwright.weighting import Every, GradVac, MoCo, MoDo, NashMTL, PCGrad
 from tests.engine.methods import Counting, InverseNorms, assert_gradients, inverse_norms
 from tests.engine.models import layers, wide, wirings
 from tests.engine.models.common import Build, Heads, batch, mlp
@@ -79,6 +79,29 @@ def test_combined_gradient_is_exact_for_the_weights(name: str, trunk: str, heads
     assert_gradients(wide.leaves, expected.combined(result.weights, factors))
     assert (result.route.name, result.route.exact, result.route.error) == (name, False, None)
     assert str(result.route).startswith(f"{name} (approximate): InverseNorms reads")
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("heads", ["unweighted", "weighted"])
+@kinds
+def test_an_update_is_no_longer_than_the_method_allows(name: str, heads: str) -> None:
+    """Although the Gramian that the method reads does not say how long it is."""
+    wide, free = Wide("linear"), Wide("linear")
+    for model, method in ((wide, NashMTL(max_norm=0.5)), (free, NashMTL())):
+        features, losses = model.forward()
+        route = KINDS[name](model, features)
+        backward(losses, weighting=method, route=route, heads=heads)  # type: ignore[arg-type]
+    shared = wide.trunk
+    lengths = [
+        float(torch.cat([leaf.grad.flatten() for leaf in leaves]).norm())  # type: ignore[union-attr]
+        for leaves in (shared, free.trunk)
+    ]
+
+    assert lengths[1] > 0.5 and lengths[0] == pytest.approx(0.5)
+    for leaf, longer in zip(wide.leaves, free.leaves, strict=True):
+        common = heads == "weighted" or any(leaf is one for one in shared)
+        factor = lengths[0] / lengths[1] if common else 1.0
+        torch.testing.assert_close(leaf.grad, longer.grad * factor)  # type: ignore[operator]
 
 
 @pytest.mark.usefixtures("double")

@@ -87,7 +87,7 @@ def test_route_says_why() -> None:
     _, result, _ = second_step(Every(InverseNorms(), 3, 2), simple)
 
     assert str(result.route) == (
-        "known (approximate): EveryOfGramian has kept its weights of an earlier step: one backward "
+        "known (approximate): Every has kept its weights of an earlier step: one backward "
         "of their sum"
     )
 

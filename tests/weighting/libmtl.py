@@ -6,8 +6,10 @@ written for, because it writes into them afterwards.
 """
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -76,9 +78,9 @@ def _weighting(method: str) -> Callable[..., Any]:
 
 
 def _bare_package(name: str) -> ModuleType:
-    package = ModuleType(name)
-    folder = name.replace(".", "/")
-    package.__path__ = [str(path) for entry in sys.path if (path := Path(entry, folder)).is_dir()]
-    if not package.__path__:
+    folders = [Path(entry, name.replace(".", "/")) for entry in sys.path]
+    spec = ModuleSpec(name, None, is_package=True)
+    spec.submodule_search_locations = [str(folder) for folder in folders if folder.is_dir()]
+    if not spec.submodule_search_locations:
         pytest.skip(f"{name} is not installed: pip install --no-deps LibMTL==1.1.5")
-    return package
+    return importlib.util.module_from_spec(spec)

@@ -5,13 +5,14 @@ import pickle
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gradwright.engine import (
     CrossGramianWeighting,
     GramianLossWeighting,
     GramianWeighting,
     Weighting,
+    backward,
 )
 from gradwright.weighting import MGDA, UPGrad
 from gradwright.weighting.every import Every
@@ -130,3 +131,12 @@ def test_the_longest_update_of_the_method_inside_is_kept() -> None:
 def test_no_error_is_measured_without_the_batches() -> None:
     with pytest.raises(ValueError, match="`measure_error` asks MoDo in every step"):
         Every(MoDo(3), 3, 2, measure_error=True)
+
+
+def test_its_name_is_the_one_that_users_wrote() -> None:
+    for wrapper, name in ((Every(UPGrad(), 3, 2), "Every"), (Log(UPGrad()), "Log")):
+        assert repr(wrapper).startswith(f"{name}(\n")
+    model, losses = nn.Linear(3, 3), []
+    losses = [row.square().sum() for row in model(torch.ones(1, 3))[0]]
+
+    assert str(backward(losses, weighting=Every(UPGrad(), 3, 2)).route).startswith("rows: Every")

@@ -3,6 +3,7 @@
 from itertools import chain
 
 from gradwright.engine.approximation import Approximation
+from gradwright.engine.clip import clip
 from gradwright.engine.combine import combined_rows
 from gradwright.engine.errors import LossError
 from gradwright.engine.heads_first import head_cuts, run_heads
@@ -38,9 +39,11 @@ def backward_approximately(
     names = [step.read.names[position] for position in step.read.present]
     gramian = approximation.gramian(plan, edges, names) / step.scale**2
     weights = weights_of(weighting, gramian, step.read, scaled=step.scale != 1)
-    error = None if exact is None else error_of(gramian, weights, *exact)
     factors = step.factors(weighting, weights)
     found = gradients_of_known(plan, set(meeting), weights, factors, keep=step.keep)
-    add_all(leaves, chain(found, combined_rows(rows, factors)))
-    why = f"{type(weighting).__name__} reads {approximation.what}, as asked for"
+    gradients = dict(chain(found, combined_rows(rows, factors)))
+    weights = weights * clip(step, weighting, meeting, gradients)
+    error = None if exact is None else error_of(gramian, weights, *exact)
+    add_all(leaves, gradients.items())
+    why = f"{weighting._get_name()} reads {approximation.what}, as asked for"
     return step.result(weights, gramian, Route(approximation.name, why, exact=False, error=error))

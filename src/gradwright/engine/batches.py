@@ -33,7 +33,7 @@ def check_other(other: Sequence[Losses], weighting: Weighting | None) -> None:
         ValueError: the weighting reads one batch.
     """
     if other and not isinstance(weighting, CrossGramianWeighting):
-        name = "a plain sum" if weighting is None else type(weighting).__name__
+        name = "a plain sum" if weighting is None else weighting._get_name()
         raise ValueError(
             f"`other` has the losses of {len(other)} batches, but {name} reads one batch: leave "
             "`other` out."
@@ -52,7 +52,7 @@ def read_other(
     """
     if len(other) not in (1, 2):
         raise ValueError(
-            f"`weighting` is {type(weighting).__name__}, which reads two independent batches: "
+            f"`weighting` is {weighting._get_name()}, which reads two independent batches: "
             "`other` needs the losses of two more (the weights are then for `losses`), or of one "
             f"more (they are then for the mean of both). Got {len(other)}."
         )
@@ -138,7 +138,7 @@ def _weights(left: _Batch, right: _Batch) -> Tensor:
 
 
 def _route(weighting: CrossGramianWeighting, n_others: int, n_tasks: int) -> Route:
-    name = type(weighting).__name__
+    name = weighting._get_name()
     trained = "the weights are for both" if n_others == 1 else "then one backward of the first"
     return Route("batches", f"{name} reads {n_tasks} rows of two batches; {trained}")
 

@@ -33,7 +33,7 @@ def check_groups(shared: object, weighting: Weighting | None) -> None:
     """
     if not isinstance(weighting, GroupWeighting):
         if isinstance(shared, Mapping):
-            name = "a plain sum" if weighting is None else type(weighting).__name__
+            name = "a plain sum" if weighting is None else weighting._get_name()
             raise SharedError(
                 f"`shared` has {len(shared)} groups, but {name} takes all parameters together: "
                 "give a plain list of them, or a PerGroup weighting."
@@ -62,7 +62,7 @@ def backward_of_groups(step: Step, weighting: GroupWeighting, shared: Groups) ->
     weights = _weights(weighting, gramians, read, scaled=step.scale != 1)
     factors = step.factors(weighting, None)
     add_all(plan.leaves, list(_combined(rows, groups, weights, factors)))
-    why = f"{type(weighting).__name__} reads {len(groups)} Gramians of {n} rows"
+    why = f"{weighting._get_name()} reads {len(groups)} Gramians of {n} rows"
     return replace(
         step.result(None, None, Route("groups", why)),
         weights=torch.stack([read.spread(each, absent=0.0) for each in weights]),

@@ -31,17 +31,17 @@ def check_heads(heads: Heads, weighting: Weighting | None) -> None:
         )
     if isinstance(weighting, JacobianWeighting) and not _suits(weighting, heads):
         raise ValueError(
-            f"`heads` is {heads!r}, the rule 'weighted', but {type(weighting).__name__} gives no "
+            f"`heads` is {heads!r}, the rule 'weighted', but {weighting._get_name()} gives no "
             "weights: 'unweighted', 'mean' or 'log'."
         )
     if isinstance(weighting, GroupWeighting) and head_rule(heads, weighting) == "weighted":
         raise ValueError(
-            f"`heads` is {heads!r}, the rule 'weighted', but {type(weighting).__name__} has "
+            f"`heads` is {heads!r}, the rule 'weighted', but {weighting._get_name()} has "
             "weights per group of parameters, none for the heads: 'unweighted', 'mean' or 'log'."
         )
     if isinstance(weighting, LossWeighting) and head_rule(heads, weighting) != "weighted":
         raise ValueError(
-            f"`heads` is {heads!r}, but {type(weighting).__name__} weights whole losses, their "
+            f"`heads` is {heads!r}, but {weighting._get_name()} weights whole losses, their "
             "heads included: leave `heads` out."
         )
 

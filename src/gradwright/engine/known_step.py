@@ -1,6 +1,5 @@
 """Route "known": the method has its weights from earlier steps, so one backward is enough."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -8,10 +7,9 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
+from gradwright.engine.clip import clip
 from gradwright.engine.combine import combined_rows
-from gradwright.engine.heads import head_rule
 from gradwright.engine.heads_first import head_cuts, run_heads
-from gradwright.engine.inner_products import squared_length
 from gradwright.engine.known import gradients_of_known
 from gradwright.engine.measured import error_of, exact_weights
 from gradwright.engine.reentrant import has_reentrant, reentrant_rows
@@ -39,10 +37,7 @@ def backward_of_known(step: Step, weighting: Weighting, weights: Tensor) -> Back
     twin = weighting.to_measure()
     exact = None if twin is None else exact_weights(step, twin)
     found = weighted_gradients(step, weights, step.factors(weighting, weights))
-    if weighting.max_norm is not None:
-        with_heads = head_rule(step.heads, weighting) == "weighted"
-        longest = weighting.max_norm * step.scale
-        weights = weights * _shorten(found, longest, with_heads=with_heads)
+    weights = weights * clip(step, weighting, found.meeting, found.gradients)
     add_all(found.plan.leaves, found.gradients.items())
     error = None if exact is None else error_of(None, weights, *exact)
     return step.result(weights, None, _route(weighting, found.passes, error))
@@ -76,16 +71,5 @@ def _one_backward(
 
 
 def _route(weighting: Weighting, passes: str, error: ApproximationError | None) -> Route:
-    why = f"{type(weighting).__name__} has kept its weights of an earlier step: {passes}"
+    why = f"{weighting._get_name()} has kept its weights of an earlier step: {passes}"
     return Route("known", why, exact=False, error=error)
-
-
-def _shorten(found: WeightedGradients, longest: float, *, with_heads: bool) -> float:
-    """Make the gradient of what is shared at most `longest`; by which factor."""
-    common = [edge for edge in found.meeting if edge in found.gradients]
-    length = math.sqrt(squared_length(found.gradients[edge] for edge in common))
-    if length <= longest:
-        return 1.0
-    for edge in found.gradients if with_heads else common:
-        found.gradients[edge] = found.gradients[edge] * (longest / length)
-    return longest / length

@@ -24,7 +24,7 @@ def backward_of_sum(step: Step, weighting: LossWeighting | None) -> Backward:
     if weighting is not None:
         weights = ask(weighting, read, read.values)
         factors = (weights * step.scale).tolist()
-        name = type(weighting).__name__
+        name = weighting._get_name()
         route = Route("losses", f"{name} reads the losses alone: one backward of their sum")
     gradients = [torch.full_like(loss, f) for loss, f in zip(read.tensors, factors, strict=True)]
     torch.autograd.backward(read.tensors, gradients, retain_graph=step.keep)

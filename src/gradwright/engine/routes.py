@@ -39,7 +39,7 @@ def check_route(route: RouteName | Approximation, weighting: Weighting | None) -
     Raises:
         ValueError: with what it may be.
     """
-    method = "a plain sum" if weighting is None else type(weighting).__name__
+    method = "a plain sum" if weighting is None else weighting._get_name()
     if isinstance(route, Approximation):
         if not isinstance(weighting, GramianWeighting | GramianLossWeighting):
             raise ValueError(
@@ -66,7 +66,7 @@ def choose(
     Raises:
         LossError: route "lean" was asked for where it would not be exact.
     """
-    method = type(weighting).__name__
+    method = weighting._get_name()
     size = plan.n_tasks * sum(size_of(edge) for edge in meeting)
     rows = f"{plan.n_tasks} rows take {_megabytes(size)}"
     if isinstance(weighting, JacobianWeighting):

@@ -51,7 +51,7 @@ def _check_update(
     found, expected = [list(u.shape) for u in update], [list(j.shape[1:]) for j in jacobian]
     if found != expected:
         raise ValueError(
-            f"{type(weighting).__name__} returned tensors of shapes {found}: there must be one per "
+            f"{weighting._get_name()} returned tensors of shapes {found}: there must be one per "
             f"shared parameter, {expected}."
         )
 

@@ -45,6 +45,10 @@ class Weighting(nn.Module, ABC):
 
     _present: Tensor | None = None
 
+    def _get_name(self) -> str:
+        """What it is called in messages, and by `nn.Module` when it is printed."""
+        return type(self).__name__
+
     @contextmanager
     def only(self, tasks: Tensor) -> Iterator[None]:
         """Within the block, speak of these tasks alone (their positions, an integer tensor [n])."""

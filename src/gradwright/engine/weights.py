@@ -50,7 +50,7 @@ def check_tasks(weighting: Weighting, read: TaskLosses) -> None:
     expected = weighting.n_tasks
     if expected is not None and expected != len(read.names):
         raise TaskMismatch(
-            f"`weighting` is {type(weighting).__name__} for {expected} tasks, but there are "
+            f"`weighting` is {weighting._get_name()} for {expected} tasks, but there are "
             f"{len(read.names)} losses: {', '.join(map(repr, read.names))}. Give one loss per "
             "task, None for a task that is absent from this batch."
         )
@@ -117,7 +117,7 @@ def check_weights(weighting: Weighting, weights: Tensor | None, read: TaskLosses
     """
     if weights is None:
         return None
-    name, tasks = type(weighting).__name__, len(read.present)
+    name, tasks = weighting._get_name(), len(read.present)
     if weights.shape != (tasks,):
         raise TaskMismatch(
             f"{name} returned weights of shape {list(weights.shape)} for {tasks} losses: "

@@ -89,7 +89,7 @@ def check_n_present(weighting: Weighting, n_known: int, n_tasks: int) -> None:
     """Raises `ValueError` if a method with state for `n_known` tasks is given `n_tasks`."""
     if n_known != n_tasks:
         raise ValueError(
-            f"`{type(weighting).__name__}` speaks of {n_known} tasks, but the Gramian is of "
+            f"`{weighting._get_name()}` speaks of {n_known} tasks, but the Gramian is of "
             f"{n_tasks}. Make it for as many tasks as there are losses; where a batch has no "
             "labels for some tasks, say which are there: `with weighting.only(tasks):`."
         )

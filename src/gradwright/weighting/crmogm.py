@@ -83,6 +83,9 @@ class CRMOGM(Weighting):
         self.register_buffer("started", torch.full((n_tasks,), start is not None))
         take_head_rules(self, weighting)
 
+    def _get_name(self) -> str:
+        return "CRMOGM"  # and not that of the kind: users never meet it
+
     def smoothed(self, *read: Tensor) -> Tensor:
         """The average [task] after this step, in which the method reads `read`."""
         new = weights_inside(self, self.weighting, *read)

@@ -86,6 +86,9 @@ class Every(Weighting):
         self.max_norm = weighting.max_norm
         take_head_rules(self, weighting)
 
+    def _get_name(self) -> str:
+        return "Every"  # and not that of the kind: users never meet it
+
     @property
     def due(self) -> bool:
         """Whether the next step asks the method: other batches need not be run if not."""

@@ -62,6 +62,9 @@ class Log(Weighting):
         self.max_norm = weighting.max_norm  # w on the losses and v on log l are one update
         take_head_rules(self, weighting, unweighted="log")
 
+    def _get_name(self) -> str:
+        return "Log"  # and not that of the kind: users never meet it
+
 
 class LogOfLosses(Log, LossWeighting):
     """`Log` of a method that reads losses."""

@@ -17,7 +17,7 @@ def state_of(weighting: Weighting, state: Tensor, values: Tensor) -> Tensor:
     entries = weighting.of_present(state)
     if len(entries) != len(values):
         raise ValueError(
-            f"`{type(weighting).__name__}` speaks of {len(entries)} tasks, but got {len(values)} "
+            f"`{weighting._get_name()}` speaks of {len(entries)} tasks, but got {len(values)} "
             "losses. Make it for as many tasks as there are losses; where a batch has no labels "
             "for some tasks, say which are there: `with weighting.only(tasks):`."
         )
@@ -37,7 +37,7 @@ def _not_positive(weighting: Weighting, losses: Tensor, above: Tensor | float, a
     bound = above[at].item() if isinstance(above, Tensor) else above
     task = at if weighting._present is None else int(weighting._present[at])
     return (
-        f"`{type(weighting).__name__}` takes logarithms, so it needs losses above {bound:g}: "
+        f"`{weighting._get_name()}` takes logarithms, so it needs losses above {bound:g}: "
         f"the loss of task {task} is {losses[at].item():g}. Add a constant to that loss, "
         "or use a method without logarithms."
     )
