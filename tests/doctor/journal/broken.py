@@ -27,10 +27,10 @@ PARTS: dict[str, tuple[object, str]] = {
     "thread": (monitoring.MonitoringTracer, "_push")
     if hasattr(sys, "monitoring")
     else (settrace.SettraceTracer, "_local"),
-    "engine call": (engine.EngineCalls, "_write_down"),
+    "engine call": (engine, "next_node_number"),
     "engine marks": (engine, "reachable"),
-    "step hook": (optimizers, "OptimizerStep"),
-    "step pre-hook": (journal.Journal, "_suspend"),
+    "step hook": (optimizers, "next_node_number"),
+    "step pre-hook": (journal.Journal, "_before_step"),
     "function mode before": (recorder, "_version"),
     "function mode after": (recorder.Recorder, "_record"),
     "function names": (recorder, "_name_of"),
