@@ -11,10 +11,13 @@ What stands between them and the workload, and is not theirs:
 """
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,24 +29,7 @@ Step = Callable[[], object]
 
 def libmtl(work: Workload, method: str) -> Step:
     """A step with LibMTL's own weighting."""
-    weighting = _libmtl_weighting(method)
-
-    class Model(weighting):  # type: ignore[misc, valid-type]
-        """What LibMTL's architectures give to a weighting."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.task_num, self.rep_grad = len(work.heads), False
-            self.device = torch.device("cpu")
-            self.init_param()
-
-        def get_share_params(self) -> list[nn.Parameter]:
-            return work.shared()
-
-        def zero_grad_share_params(self) -> None:
-            work.trunk.zero_grad(set_to_none=False)
-
-    model = Model()
+    model = libmtl_model(method, len(work.heads), work.trunk)
 
     def step() -> None:
         losses = torch.zeros(len(work.heads))
@@ -52,6 +38,29 @@ def libmtl(work: Workload, method: str) -> Step:
         model.backward(losses, mgda_gn="none")
 
     return step
+
+
+def libmtl_model(method: str, n_tasks: int, trunk: nn.Module) -> Any:
+    """LibMTL's weighting, with what its architectures and its trainer give it.
+
+    Raises:
+        ImportError: LibMTL is not installed.
+    """
+
+    class Model(_libmtl_weighting(method)):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.task_num, self.rep_grad, self.epoch = n_tasks, False, 0
+            self.device = torch.device("cpu")
+            self.init_param()
+
+        def get_share_params(self) -> list[nn.Parameter]:
+            return list(trunk.parameters())
+
+        def zero_grad_share_params(self) -> None:
+            trunk.zero_grad(set_to_none=False)
+
+    return Model()
 
 
 def torchjd_sum(work: Workload, method: str) -> Step:
@@ -98,19 +107,18 @@ def torchjd_autogram(work: Workload, method: str) -> Step:
     return step
 
 
-def _libmtl_weighting(method: str) -> type[nn.Module]:
+def _libmtl_weighting(method: str) -> Any:
     for name in ("LibMTL", "LibMTL.weighting"):
         if name not in sys.modules:
             sys.modules[name] = _bare_package(name)
-    module = importlib.import_module(f"LibMTL.weighting.{method}")
-    return getattr(module, method)
+    return getattr(importlib.import_module(f"LibMTL.weighting.{method}"), method)
 
 
 def _bare_package(name: str) -> ModuleType:
     """A package whose modules can be imported while its own `__init__` does not run."""
-    package = ModuleType(name)
-    folder = name.replace(".", "/")
-    package.__path__ = [str(path) for entry in sys.path if (path := Path(entry, folder)).is_dir()]
-    if not package.__path__:
+    folders = [Path(entry, name.replace(".", "/")) for entry in sys.path]
+    spec = ModuleSpec(name, None, is_package=True)
+    spec.submodule_search_locations = [str(folder) for folder in folders if folder.is_dir()]
+    if not spec.submodule_search_locations:
         raise ImportError(f"{name} is not installed: pip install --no-deps LibMTL==1.1.5")
-    return package
+    return importlib.util.module_from_spec(spec)

@@ -1,5 +1,6 @@
 """What changes from step to step: the tasks, their number; and lower precision on the way."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -200,12 +201,20 @@ COMPILERS = [
 ]
 
 
+@pytest.fixture
+def compiler() -> Iterator[None]:
+    """Forgotten afterwards: the doctor records no operations where anything was compiled."""
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("backend", COMPILERS)
 @pytest.mark.parametrize("part", ["layer", "trunk", "heads", "all"])
 def test_compiled_blocks(backend: str, part: str) -> None:
     """Against the twin on the same model, compiled once."""
-    torch._dynamo.reset()
     torch.manual_seed(0)
     inner = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 4), nn.LayerNorm(4))
     model = of_trunk(mlp(nn.Tanh(), inner, nn.Tanh()), batch())

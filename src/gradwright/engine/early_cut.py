@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 from torch.autograd.graph import GradientEdge, Node
 
-from gradwright.engine.order import Frontier, run_order, size_of
+from gradwright.engine.frontier import Frontier, size_of
 from gradwright.engine.reach import count
 from gradwright.engine.stages import Plan
+from gradwright.graph import run_order
 
 _WORTH = 0.25  # of the border's size
 

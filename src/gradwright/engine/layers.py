@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, Node
 
-from gradwright.engine.order import size_of
+from gradwright.engine.frontier import size_of
 from gradwright.graph import is_accumulator, saved_state
 
 _CHUNK = 2**19  # entries of the rows made at once: 2 MB of float32

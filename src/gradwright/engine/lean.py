@@ -15,12 +15,12 @@ from torch.autograd.graph import GradientEdge
 from gradwright.engine.borders import is_without_hook
 from gradwright.engine.combine import combined_rows, weighted_sum
 from gradwright.engine.errors import LossError
+from gradwright.engine.frontier import size_of
 from gradwright.engine.heads_first import HeadCuts, head_cuts, run_heads
 from gradwright.engine.inner_products import add_products
 from gradwright.engine.known import weighted_starts
 from gradwright.engine.layer_products import add_layer_products
 from gradwright.engine.linearity import has_hooks, off_by
-from gradwright.engine.order import size_of
 from gradwright.engine.pull import Cotangents, compact, pull, zeros_at
 from gradwright.engine.rows import Rows
 from gradwright.engine.segments import Segment, segments_of

@@ -8,8 +8,8 @@ from torch.autograd.graph import GradientEdge
 
 from gradwright.engine.approximation import Approximation
 from gradwright.engine.errors import LossError
+from gradwright.engine.frontier import size_of
 from gradwright.engine.lean import LeanPlan, lean_plan
-from gradwright.engine.order import size_of
 from gradwright.engine.result import Route
 from gradwright.engine.stages import Plan
 from gradwright.engine.weighting import (

@@ -7,9 +7,9 @@ from itertools import pairwise
 import torch
 from torch.autograd.graph import GradientEdge, Node
 
+from gradwright.engine.frontier import Frontier, size_of
 from gradwright.engine.layers import Layer, layers_among
-from gradwright.engine.order import Frontier, run_order, size_of
-from gradwright.graph import edges_of, is_accumulator, saved_state
+from gradwright.graph import edges_of, is_accumulator, run_order, saved_state
 
 _MOST_CUTS = 64  # considered; choosing costs their square
 _WORTH_A_PASS = 0.25  # of the rows of the other pass

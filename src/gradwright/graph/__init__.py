@@ -4,7 +4,14 @@ from torch.autograd.graph import Node
 
 from gradwright.graph.names import names_of_tensors
 from gradwright.graph.saved import SavedState, saved_state
-from gradwright.graph.walk import edges_of, engine_order, is_accumulator, leaves, reachable
+from gradwright.graph.walk import (
+    edges_of,
+    engine_order,
+    is_accumulator,
+    leaves,
+    reachable,
+    run_order,
+)
 
 __all__ = [
     "Node",
@@ -15,5 +22,6 @@ __all__ = [
     "leaves",
     "names_of_tensors",
     "reachable",
+    "run_order",
     "saved_state",
 ]

@@ -1,7 +1,7 @@
 """Walks over the autograd graph, from roots towards leaves."""
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import torch
 from torch.autograd.graph import Node
@@ -45,41 +45,36 @@ def leaf_of(accumulator: Node) -> torch.Tensor:
 
 
 def engine_order(roots: Iterable[Node]) -> list[Node]:
-    """The nodes in the order the engine runs them on one thread.
+    """The nodes of a backward from `roots`, in the order the engine runs them on one thread."""
+    start = list(dict.fromkeys(roots))
+    return run_order([*start, *reachable(start).difference(start)])
+
+
+def run_order(nodes: Collection[Node]) -> list[Node]:
+    """These nodes in the order the engine would run them on one thread.
 
     A node runs when all that feed it have run; among those that are ready, the one made last
-    goes first (torch/csrc/autograd/engine.cpp, `ReadyQueue`).
+    goes first, and leaves at once (torch/csrc/autograd/engine.cpp, `ReadyQueue`).
     """
-    start = list(dict.fromkeys(roots))
-    waiting_for = _indegrees(start)
+    waiting_for = dict.fromkeys(nodes, 0)
+    for node in nodes:
+        for child in edges_of(node):
+            if child in waiting_for:
+                waiting_for[child] += 1
     ready = [
-        (-_age(node), index, node) for index, node in enumerate(start) if not waiting_for[node]
+        (-node._sequence_nr(), n, node) for n, node in enumerate(nodes) if not waiting_for[node]
     ]
     heapq.heapify(ready)
     order: list[Node] = []
-    ticket = len(start)
+    ticket = len(waiting_for)
     while ready:
         node = heapq.heappop(ready)[2]
         order.append(node)
         for child in edges_of(node):
+            if child not in waiting_for:
+                continue
             waiting_for[child] -= 1
             if not waiting_for[child]:
                 ticket += 1
-                heapq.heappush(ready, (-_age(child), ticket, child))
+                heapq.heappush(ready, (-child._sequence_nr(), ticket, child))
     return order
-
-
-def _indegrees(roots: list[Node]) -> dict[Node, int]:
-    counts = dict.fromkeys(roots, 0)
-    todo = list(roots)
-    while todo:
-        for child in edges_of(todo.pop()):
-            if child not in counts:
-                counts[child] = 0
-                todo.append(child)
-            counts[child] += 1
-    return counts
-
-
-def _age(node: Node) -> int:
-    return node._sequence_nr()

@@ -3,7 +3,7 @@
 import ast
 
 from gradwright.diagnostic import Span
-from gradwright.doctor.crash import Crash, CrashFrame
+from gradwright.doctor.crash import Crash
 from gradwright.doctor.evidence.lines import call_of_frame, line_of_operation
 from gradwright.doctor.evidence.spans import span_of_frame
 from gradwright.doctor.syntax.names import assigned_names, dotted
@@ -58,11 +58,6 @@ def said_loss(crash: Crash) -> str:
     """The loss in backticks, or plain words."""
     name = loss_name(crash)
     return f"`{name}`" if name else "the loss"
-
-
-def asking_frame(crash: Crash) -> CrashFrame | None:
-    """The user's innermost frame that calls `backward` or `grad` itself."""
-    return crash.raised_at if asking_call(crash) is not None else None
 
 
 def _short(text: str) -> str:

@@ -57,6 +57,8 @@ class Journal:
         self._operations_at_new_line = 0
         tracer = MonitoringTracer if hasattr(sys, "monitoring") else SettraceTracer
         self._tracer = tracer(self.places, is_user, self._on_thread, self._fail)
+        # the one to suspend where much library code runs: each call there costs it an event
+        self._pausing = self._tracer if isinstance(self._tracer, SettraceTracer) else None
         self._compile: Any = None
         self._compile_noted: Any = None
         self._running = False
@@ -136,33 +138,34 @@ class Journal:
     def _attend(self) -> None:
         """Be called around engine calls and steps, but only while there is something to do."""
         placed = any(recorder.placed for recorder in list(self._recorders.values()))
-        attended = self._tracer.pauses or self._armed or placed or self.calls.marking
+        pausing = self._pausing is not None
+        attended = pausing or self._armed or placed or self.calls.marking
         self.calls.attended = self.optimizers.attended = attended
 
     def _before_call(self) -> None:
         """Our own notes are not followed; where nothing was, no line is sure."""
-        if not self._tracer.pauses:
+        if self._pausing is None:
             return
         timeline = self.threads.here()
-        if timeline is not None and not (self.follows_lines and self._tracer.suspend()):
+        if timeline is not None and not (self.follows_lines and self._pausing.suspend()):
             timeline.current = NOWHERE
 
     def _before_step(self) -> None:
-        if self._tracer.pauses:
-            self._tracer.suspend()
+        if self._pausing is not None:
+            self._pausing.suspend()
         self._rest()
 
     def _on_step(self) -> None:
         self._rest_if_quiet()
-        if self._tracer.pauses:
-            self._tracer.resume()
+        if self._pausing is not None:
+            self._pausing.resume()
         timeline = self.threads.here()
         if self._armed and timeline is not None:
             self._insert(timeline)
 
     def _on_call(self) -> None:
-        if self._tracer.pauses:
-            self._tracer.resume()
+        if self._pausing is not None:
+            self._pausing.resume()
         if not self._armed:
             self._rest()
         elif self.optimizers.count == 0:
@@ -179,7 +182,8 @@ class Journal:
         forgotten = self.threads.add(timeline)
         if forgotten is not None:
             self._recorders.pop(forgotten.thread, None)
-            self._tracer.forget(forgotten.thread)
+            if self._pausing is not None:
+                self._pausing.forget(forgotten.thread)
         self._recorders.pop(timeline.thread, None)  # of a thread that had the same number
         if self._armed:
             self._insert(timeline)

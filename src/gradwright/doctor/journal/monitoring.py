@@ -54,8 +54,6 @@ class MonitoringTracer:
     each thought, whose variables lie in cells.
     """
 
-    pauses = False  # library code costs nothing here
-
     def __init__(
         self,
         places: Places,
@@ -86,16 +84,6 @@ class MonitoringTracer:
     def stop(self) -> None:
         """Hand the tool number back."""
         self._followed.release()
-
-    def suspend(self) -> bool:
-        """Nothing to do."""
-        return True
-
-    def resume(self) -> None:
-        """Nothing to do."""
-
-    def forget(self, thread: int) -> None:
-        """Nothing to do: what is known of a thread ends with it."""
 
     def _listen(self, tool: int) -> None:
         monitoring = sys.monitoring  # type: ignore[attr-defined]

@@ -16,8 +16,6 @@ Trace = Callable[[FrameType, str, Any], Any]
 class SettraceTracer:
     """Follows user lines in every thread and keeps each thread's timeline."""
 
-    pauses = True  # to be suspended where much library code runs: each call there costs an event
-
     def __init__(
         self,
         places: Places,

@@ -1,40 +1,8 @@
-"""The order in which nodes can run, and what is under way at each moment."""
+"""What is under way at each moment of a backward, and how large it is."""
 
-import heapq
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from torch.autograd.graph import GradientEdge, Node
-
-from gradwright.graph import edges_of
-
-
-def run_order(nodes: Collection[Node]) -> list[Node]:
-    """These nodes, each before those it hands gradients to; of those ready, the youngest first.
-
-    As autograd runs them: layer by layer, and each leaf right after the node that feeds it.
-    """
-    waiting_for = dict.fromkeys(nodes, 0)
-    for node in nodes:
-        for child in edges_of(node):
-            if child in waiting_for:
-                waiting_for[child] += 1
-    ready = [
-        (-node._sequence_nr(), n, node) for n, node in enumerate(nodes) if not waiting_for[node]
-    ]
-    heapq.heapify(ready)
-    order: list[Node] = []
-    ticket = len(waiting_for)
-    while ready:
-        node = heapq.heappop(ready)[2]
-        order.append(node)
-        for child in edges_of(node):
-            if child not in waiting_for:
-                continue
-            waiting_for[child] -= 1
-            if not waiting_for[child]:
-                ticket += 1
-                heapq.heappush(ready, (-child._sequence_nr(), ticket, child))
-    return order
 
 
 class Frontier:
