@@ -28,8 +28,8 @@ from gradwright.engine import (
     LastBlock,
     Sketch,
 )
-from gradwright.engine.approximation import Approximation
-from gradwright.engine.measured import error_of
+from gradwright.engine.approximate.measured import error_of
+from gradwright.engine.routes.approximation import Approximation
 from gradwright.weighting import MGDA, NashMTL, PCGrad, UPGrad
 
 Method = GramianWeighting | GramianLossWeighting

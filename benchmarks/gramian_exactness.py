@@ -9,7 +9,7 @@ from torch import Tensor
 
 import gradwright as gw
 from benchmarks._workloads import WORKLOADS
-from gradwright.engine.inner_products import gramian_of
+from gradwright.engine.basics.inner_products import gramian_of
 
 N_TASKS = 8
 

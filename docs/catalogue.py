@@ -10,7 +10,7 @@ from pathlib import Path
 from torch import nn
 
 import gradwright.weighting as weightings
-from gradwright.engine.weighting import Weighting
+from gradwright.engine.weights.bases import Weighting
 from gradwright.weighting import UPGrad
 from gradwright.weighting.bayes import BayesAgg, BayesHead, RegressionHead
 

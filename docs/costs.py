@@ -8,7 +8,7 @@ from torch import Tensor, nn
 import gradwright as gw
 from docs.catalogue import Make
 from docs.probe import Step, run
-from gradwright.engine.weighting import (
+from gradwright.engine.weights.bases import (
     CrossGramianWeighting,
     GramianLossWeighting,
     GramianWeighting,

@@ -12,7 +12,7 @@ from torch import nn
 from docs.catalogue import WRAPPERS, Method, methods
 from docs.costs import backwards, state
 from docs.properties import properties
-from gradwright.engine.weighting import (
+from gradwright.engine.weights.bases import (
     CrossGramianWeighting,
     GramianLossWeighting,
     GramianWeighting,

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 import gradwright as gw
 from docs.catalogue import Make
-from gradwright.engine.weighting import CrossGramianWeighting, GroupWeighting, Weighting
+from gradwright.engine.weights.bases import CrossGramianWeighting, GroupWeighting, Weighting
 from gradwright.weighting.bilevel import BilevelWeighting
 
 STEPS = 3  # the weights of DWA move from the third on

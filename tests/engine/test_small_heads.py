@@ -5,8 +5,8 @@ import torch
 from torch import Tensor, nn
 
 import gradwright as gw
-from gradwright.engine.heads import Heads
-from gradwright.engine.routes import RouteName
+from gradwright.engine.routes.choice import RouteName
+from gradwright.engine.weights.heads import Heads
 from gradwright.weighting import UPGrad
 
 SIZES = [(4, 6, 3), (2, 5, 2), (16, 6, 3), (1, 4, 4), (8, 32, 5)]  # batch, width, tasks

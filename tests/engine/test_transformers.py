@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import gradwright as gw
-from gradwright.engine.routes import RouteName
+from gradwright.engine.routes.choice import RouteName
 from gradwright.weighting import UPGrad
 
 transformers = pytest.importorskip("transformers")

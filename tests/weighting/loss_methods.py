@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gradwright.engine.weighting import LossWeighting
+from gradwright.engine.weights.bases import LossWeighting
 from gradwright.weighting.constant import Constant
 from gradwright.weighting.cosmos import COSMOS
 from gradwright.weighting.dwa import DWA

@@ -6,7 +6,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from gradwright.engine.weighting import GramianLossWeighting, Weighting
+from gradwright.engine.weights.bases import GramianLossWeighting, Weighting
 
 Make = Callable[[int], Weighting]
 

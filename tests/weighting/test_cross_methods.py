@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import CrossGramianWeighting
+from gradwright.engine.weights.bases import CrossGramianWeighting
 from gradwright.weighting.modo import MoDo
 from gradwright.weighting.sdmgrad import SDMGrad
 

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from torch import Tensor
 
-from gradwright.engine.weighting import (
+from gradwright.engine.weights.bases import (
     CrossGramianWeighting,
     GramianLossWeighting,
     GramianWeighting,

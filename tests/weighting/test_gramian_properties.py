@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from gradwright.engine.weighting import Weighting
+from gradwright.engine.weights.bases import Weighting
 from tests.weighting.gramian_methods import METHODS, claiming
 from tests.weighting.properties import (
     assert_agrees_with_all,

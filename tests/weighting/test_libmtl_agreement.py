@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import gradwright as gw
-from gradwright.engine.weighting import Weighting
+from gradwright.engine.weights.bases import Weighting
 from gradwright.weighting import EW, GLS, IMTLG, MGDA, UW, CAGrad, GradVac, PCGrad
 from tests.weighting import libmtl
 

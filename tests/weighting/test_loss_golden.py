@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import LossWeighting
+from gradwright.engine.weights.bases import LossWeighting
 from gradwright.weighting.constant import Constant
 from gradwright.weighting.cosmos import COSMOS
 from gradwright.weighting.dwa import DWA

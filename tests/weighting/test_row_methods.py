@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from gradwright.engine.weighting import JacobianWeighting
+from gradwright.engine.weights.bases import JacobianWeighting
 from gradwright.weighting.db_mtl import DBMTL
 from gradwright.weighting.excess_mtl import ExcessMTL
 from gradwright.weighting.grad_drop import GradDrop

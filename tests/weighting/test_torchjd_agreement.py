@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import Weighting
+from gradwright.engine.weights.bases import Weighting
 from gradwright.weighting.aligned_mtl import AlignedMTL
 from gradwright.weighting.cagrad import CAGrad
 from gradwright.weighting.config import ConFIG

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from gradwright.engine.basics.inner_products import gramian_of
+from gradwright.engine.basics.pull import edge_of, pull
 from gradwright.engine.errors import SharedError
-from gradwright.engine.inner_products import gramian_of
 from gradwright.engine.losses import Losses, read_losses
-from gradwright.engine.pull import edge_of, pull
-from gradwright.engine.reentrant import has_reentrant, reentrant_rows
-from gradwright.engine.rows import rows_of
-from gradwright.engine.stages import plan_of
-from gradwright.engine.unstack import starts_of
+from gradwright.engine.plan.stages import plan_of
+from gradwright.engine.plan.unstack import starts_of
+from gradwright.engine.routes.reentrant import has_reentrant, reentrant_rows
+from gradwright.engine.routes.rows import rows_of
 
 
 def jacobian(

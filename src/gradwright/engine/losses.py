@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
+from gradwright.engine.basics.pull import edge_of
 from gradwright.engine.errors import LossError
-from gradwright.engine.pull import edge_of
 
 Losses = Mapping[str, Tensor | None] | Sequence[Tensor | None] | Tensor
 """One scalar per task, by name or in order; None for a task that is absent from this batch."""

@@ -7,26 +7,26 @@ import torch
 from torch import Tensor
 from torch.amp import GradScaler
 
-from gradwright.engine.approximate_step import backward_approximately
-from gradwright.engine.approximation import Approximation
-from gradwright.engine.batches import backward_of_batches, check_other, read_other
-from gradwright.engine.groups import backward_of_groups, check_groups
-from gradwright.engine.heads import Heads, check_heads
-from gradwright.engine.known_step import backward_of_known
+from gradwright.engine.approximate.step import backward_approximately
 from gradwright.engine.losses import Losses, read_losses
-from gradwright.engine.one_backward import backward_of_sum
+from gradwright.engine.plan.shared import Grouped, Shared
 from gradwright.engine.result import Backward
-from gradwright.engine.routes import RouteChoice, RouteName, check_route
-from gradwright.engine.shared import Grouped, Shared
+from gradwright.engine.routes.approximation import Approximation
+from gradwright.engine.routes.choice import RouteChoice, RouteName, check_route
+from gradwright.engine.routes.one_backward import backward_of_sum
 from gradwright.engine.step import Step
-from gradwright.engine.task_gradients import backward_of_tasks
-from gradwright.engine.weighting import (
+from gradwright.engine.steps.batches import backward_of_batches, check_other, read_other
+from gradwright.engine.steps.groups import backward_of_groups, check_groups
+from gradwright.engine.steps.known import backward_of_known
+from gradwright.engine.steps.task_gradients import backward_of_tasks
+from gradwright.engine.weights.asking import ask_known, check_kind, check_tasks
+from gradwright.engine.weights.bases import (
     CrossGramianWeighting,
     GroupWeighting,
     LossWeighting,
     Weighting,
 )
-from gradwright.engine.weights import ask_known, check_kind, check_tasks
+from gradwright.engine.weights.heads import Heads, check_heads
 
 
 @torch.no_grad()

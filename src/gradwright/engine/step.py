@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gradwright.engine.heads import Heads, head_factors
 from gradwright.engine.losses import TaskLosses
+from gradwright.engine.plan.shared import Shared
+from gradwright.engine.plan.stages import Plan, plan_of
+from gradwright.engine.plan.unstack import starts_of
 from gradwright.engine.result import Backward, Route
-from gradwright.engine.shared import Shared
-from gradwright.engine.stages import Plan, plan_of
-from gradwright.engine.unstack import starts_of
-from gradwright.engine.weighting import Weighting
+from gradwright.engine.weights.bases import Weighting
+from gradwright.engine.weights.heads import Heads, head_factors
 
 
 @dataclass(frozen=True, slots=True)

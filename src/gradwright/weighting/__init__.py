@@ -1,10 +1,10 @@
 """Loss-weighting methods, one per file.
 
 The base that a method extends says what it reads, and so what a step costs: see
-`gradwright.engine.weighting`.
+`gradwright.engine.weights.bases`.
 """
 
-from gradwright.engine.weighting import (
+from gradwright.engine.weights.bases import (
     CrossGramianWeighting,
     GramianLossWeighting,
     GramianWeighting,

@@ -4,7 +4,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from gradwright.engine.weighting import GramianWeighting
+from gradwright.engine.weights.bases import GramianWeighting
 from gradwright.weighting.arguments import check_not_negative
 from gradwright.weighting.checks import read_gramian
 from gradwright.weighting.solver import conflict_averse, precision

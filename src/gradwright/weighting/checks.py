@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import Weighting
+from gradwright.engine.weights.bases import Weighting
 from gradwright.weighting.arguments import preference_vector
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import GramianWeighting
+from gradwright.engine.weights.bases import GramianWeighting
 from gradwright.weighting.checks import preference_of, read_gramian, read_preference
 from gradwright.weighting.solver import precision, spectrum, unit_diagonal
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from gradwright.engine.weighting import LossWeighting
+from gradwright.engine.weights.bases import LossWeighting
 from gradwright.weighting.arguments import finite_vector
 from gradwright.weighting.values import state_of
 

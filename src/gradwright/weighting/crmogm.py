@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import (
+from gradwright.engine.weights.bases import (
     CrossGramianWeighting,
     GramianLossWeighting,
     GramianWeighting,

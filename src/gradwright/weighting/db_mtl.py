@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import HeadRule, JacobianWeighting
+from gradwright.engine.weights.bases import HeadRule, JacobianWeighting
 from gradwright.weighting.arguments import check_fraction, check_n_tasks, check_not_negative
 from gradwright.weighting.rows import RowMemory, as_given, combined, row_norms, scaled
 from gradwright.weighting.values import positive

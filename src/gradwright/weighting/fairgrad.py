@@ -4,7 +4,7 @@ from math import isfinite
 
 from torch import Tensor
 
-from gradwright.engine.weighting import GramianWeighting
+from gradwright.engine.weights.bases import GramianWeighting
 from gradwright.weighting.arguments import check_positive
 from gradwright.weighting.checks import read_gramian
 from gradwright.weighting.solver import fair_share, precision

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import LossWeighting
+from gradwright.engine.weights.bases import LossWeighting
 from gradwright.weighting.adam import Adam
 from gradwright.weighting.arguments import check_n_tasks
 from gradwright.weighting.values import positive, state_of

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from gradwright.engine.weighting import Scalarization
+from gradwright.engine.weights.bases import Scalarization
 from gradwright.weighting.values import positive
 
 

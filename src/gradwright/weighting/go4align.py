@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import LossWeighting
+from gradwright.engine.weights.bases import LossWeighting
 from gradwright.weighting.arguments import check_n_tasks, check_not_negative
 from gradwright.weighting.share import put_share, share_of
 from gradwright.weighting.values import positive

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import JacobianWeighting
+from gradwright.engine.weights.bases import JacobianWeighting
 from gradwright.weighting.arguments import finite_vector
 from gradwright.weighting.rows import scaled
 from gradwright.weighting.values import state_of

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import GramianLossWeighting
+from gradwright.engine.weights.bases import GramianLossWeighting
 from gradwright.weighting.adam import Adam
 from gradwright.weighting.arguments import check_n_tasks, check_not_negative
 from gradwright.weighting.checks import check_n_present, read_gramian, read_losses, tasks_where

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import GramianWeighting
+from gradwright.engine.weights.bases import GramianWeighting
 from gradwright.weighting.arguments import check_fraction, check_n_tasks
 from gradwright.weighting.checks import check_n_present, read_gramian
 from gradwright.weighting.solver import unit_diagonal

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from gradwright.engine.weighting import (
+from gradwright.engine.weights.bases import (
     GramianLossWeighting,
     GramianWeighting,
     LossWeighting,

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import LossWeighting
+from gradwright.engine.weights.bases import LossWeighting
 
 
 class Mean(LossWeighting):

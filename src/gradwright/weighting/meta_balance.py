@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import JacobianWeighting
+from gradwright.engine.weights.bases import JacobianWeighting
 from gradwright.weighting.arguments import check_fraction, check_n_tasks
 from gradwright.weighting.rows import RowMemory, as_given, combined, norms
 

@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import GramianLossWeighting
+from gradwright.engine.weights.bases import GramianLossWeighting
 from gradwright.weighting.checks import read_gramian, read_losses, tasks_where
 from gradwright.weighting.solver import min_norm
 

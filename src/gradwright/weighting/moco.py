@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import JacobianWeighting
+from gradwright.engine.weights.bases import JacobianWeighting
 from gradwright.weighting.arguments import check_n_tasks, check_not_negative
 from gradwright.weighting.rows import (
     RowMemory,

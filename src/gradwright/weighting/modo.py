@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import CrossGramianWeighting, HeadBatches, HeadRule
+from gradwright.engine.weights.bases import CrossGramianWeighting, HeadBatches, HeadRule
 from gradwright.weighting.arguments import check_n_tasks, check_not_negative
 from gradwright.weighting.checks import read_gramian
 from gradwright.weighting.share import put_share, share_of

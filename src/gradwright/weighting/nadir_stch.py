@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import LossWeighting
+from gradwright.engine.weights.bases import LossWeighting
 from gradwright.weighting.arguments import check_n_tasks, check_not_negative, check_positive
 from gradwright.weighting.epoch_mean import EpochMean
 from gradwright.weighting.values import positive, state_of

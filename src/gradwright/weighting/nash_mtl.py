@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from gradwright.engine.weighting import GramianWeighting
+from gradwright.engine.weights.bases import GramianWeighting
 from gradwright.weighting.arguments import check_n_tasks, check_positive
 from gradwright.weighting.checks import check_n_present, read_gramian
 from gradwright.weighting.kept_weights import KeptWeights

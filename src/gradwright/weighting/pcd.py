@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import GramianWeighting
+from gradwright.engine.weights.bases import GramianWeighting
 from gradwright.weighting.arguments import check_fraction, check_n_tasks, check_not_negative
 from gradwright.weighting.checks import check_n_present, read_gramian
 from gradwright.weighting.solver import minimise_nonnegative, precision, unit_diagonal

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import GramianWeighting
+from gradwright.engine.weights.bases import GramianWeighting
 from gradwright.weighting.checks import read_gramian
 from gradwright.weighting.visiting import visiting_orders
 

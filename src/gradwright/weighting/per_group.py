@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from gradwright.engine.weighting import (
+from gradwright.engine.weights.bases import (
     GramianLossWeighting,
     GramianWeighting,
     GroupWeighting,

@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import CrossGramianWeighting, HeadBatches, HeadRule
+from gradwright.engine.weights.bases import CrossGramianWeighting, HeadBatches, HeadRule
 from gradwright.weighting.arguments import (
     check_fraction,
     check_n_tasks,

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import Weighting
+from gradwright.engine.weights.bases import Weighting
 from gradwright.weighting.values import state_of
 
 

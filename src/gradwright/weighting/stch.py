@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import Scalarization
+from gradwright.engine.weights.bases import Scalarization
 from gradwright.weighting.arguments import check_positive, finite_vector, preference_vector
 from gradwright.weighting.values import state_of, wide
 

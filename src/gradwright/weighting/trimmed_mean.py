@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from gradwright.engine.weighting import JacobianWeighting
+from gradwright.engine.weights.bases import JacobianWeighting
 from gradwright.weighting.arguments import check_not_negative
 
 

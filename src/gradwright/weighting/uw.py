@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from gradwright.engine.weighting import Scalarization
+from gradwright.engine.weights.bases import Scalarization
 from gradwright.weighting.arguments import check_n_tasks
 from gradwright.weighting.values import state_of
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gradwright.engine.weighting import Weighting
+from gradwright.engine.weights.bases import Weighting
 
 
 def wide(values: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from gradwright.engine.weighting import CrossGramianWeighting, HeadRule, Weighting
+from gradwright.engine.weights.bases import CrossGramianWeighting, HeadRule, Weighting
 
 
 def weights_inside(outer: Weighting, inner: Weighting, *read: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from gradwright.engine.weighting import Weighting
+from gradwright.engine.weights.bases import Weighting
 
 Losses = Callable[[], Tensor | Sequence[Tensor]]
 """Runs the model on one batch and gives one loss per task, as a tensor [task] or a sequence."""

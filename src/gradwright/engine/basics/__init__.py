@@ -1,0 +1,1 @@
+"""Small steps that all routes are made of: one call into autograd, sums, products, writing."""

@@ -1,0 +1,1 @@
+"""Reading the graph below the losses: who reaches what, where it may be cut."""

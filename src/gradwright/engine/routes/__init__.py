@@ -1,0 +1,1 @@
+"""The exact ways from losses to gradients, and the choice among them."""

@@ -1,0 +1,1 @@
+"""The steps of the kinds of weightings that read gradients: from losses to `.grad`."""

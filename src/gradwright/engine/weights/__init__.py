@@ -1,0 +1,1 @@
+"""What a weighting is, and how it is asked for weights."""
