@@ -22,6 +22,7 @@ LAYERS = {
     "diagnostic": Layer(set(), {"rich", "jinja2"}),
     "graph": Layer({"diagnostic"}, {"torch"}),
     "engine": Layer({"diagnostic", "graph"}, {"torch"}),
+    "loops": Layer({"diagnostic", "graph", "engine"}, {"torch", "matplotlib"}),
     "weighting": Layer({"diagnostic", "graph", "engine"}, {"torch"}),
     "editing": Layer({"diagnostic", "graph", "engine"}, {"torch", "safetensors"}),
     "doctor": Layer({"diagnostic", "graph"}, {"torch", "rich", "jinja2"}),

@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gradwright.doctor.watch import watch
     from gradwright.engine import backward, gramian, jacobian
+    from gradwright.loops import Window, cut, tbptt, windows
 
 __version__ = "0.1.0"
-__all__ = ["backward", "jacobian", "gramian", "watch"]
+__all__ = ["backward", "jacobian", "gramian", "windows", "Window", "tbptt", "cut", "watch"]
 
 _HOMES = {
     "backward": "gradwright.engine",
     "gramian": "gradwright.engine",
     "jacobian": "gradwright.engine",
+    "tbptt": "gradwright.loops",
+    "windows": "gradwright.loops",
+    "Window": "gradwright.loops",
+    "cut": "gradwright.loops",
     "watch": "gradwright.doctor.watch",
 }
 
