@@ -1,6 +1,7 @@
 """Refuses arguments of `tbptt` that make no sense, or none together."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, get_args
 
 from gradwright.loops.errors import SegmentError
@@ -25,7 +26,7 @@ def next_length(length: Length | None) -> Callable[[], int] | None:
         raise SegmentError(
             f"`length` is {length!r}: it must be a whole number of times, 1 or more."
         )
-    return lambda: length
+    return partial(int, length)  # a lambda could not be pickled
 
 
 def check_words(step: Step | None, average: Average, reduction: Reduction) -> None:

@@ -75,10 +75,18 @@ def watch_buffers() -> Iterator[Watch]:
         handle.remove()
 
 
-@torch.no_grad()
-def put_back(values: Sequence[tuple[Buffer, Tensor]]) -> None:
-    """Give each buffer its value again."""
-    for (module, name), value in values:
-        buffer = module._buffers[name]
-        assert buffer is not None
-        buffer.copy_(value)
+@contextmanager
+def as_before(values: Sequence[tuple[Buffer, Tensor]]) -> Iterator[None]:
+    """Within the block, other tensors stand for these buffers; what is written there is lost.
+
+    Nothing is copied back in place: autograd may have saved the buffer.
+    """
+    now = [(buffer, buffer.module._buffers[buffer.name]) for buffer, _ in values]
+    tied = {id(tensor): value for (_, value), (_, tensor) in zip(values, now, strict=True)}
+    try:
+        for (module, name), tensor in now:
+            module._buffers[name] = tied[id(tensor)]
+        yield
+    finally:
+        for (module, name), tensor in now:
+            module._buffers[name] = tensor

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from gradwright.graph.walk import leaves
 from gradwright.loops.errors import SegmentError
 from gradwright.loops.nested import tensors_of
 from gradwright.loops.segments.buffers import watch_buffers
@@ -71,6 +72,8 @@ def exact_segments(
             del ran
             yield segment
             _check_taken(carried, index)
+            if index and not gradients_of(before):
+                _check_not_reached(segment.loss, before, index)
         carried = Carried(gradients_of(before) if index else {})
         after = first.state
 
@@ -112,7 +115,8 @@ def _segment(
     loss = ran.losses[0].reshape(())
     loss = loss * weight if weight else torch.zeros_like(loss, requires_grad=True)
     loss = inject(loss, ran.state, carried)
-    return segment_of(piece, replace(ran, names=None, losses=(loss,)), after, count, 1.0)
+    segment = segment_of(piece, replace(ran, losses=(loss,)), after, count, 1.0)
+    return replace(segment, value=ran.value)
 
 
 def _check_taken(carried: Carried, index: int) -> None:
@@ -120,4 +124,14 @@ def _check_taken(carried: Carried, index: int) -> None:
         raise SegmentError(
             f"segment {index} had no backward: call it on `segment.loss` before the loop goes on. "
             "Each segment's backward carries the gradient of those after it."
+        )
+
+
+def _check_not_reached(loss: Tensor, before: Any, index: int) -> None:
+    """The state got no gradient: that is right only where the loss does not depend on it."""
+    state = {id(tensor) for tensor in tensors_of(before).values()}
+    if loss.grad_fn is not None and any(id(leaf) in state for leaf in leaves([loss.grad_fn])):
+        raise SegmentError(
+            f"the backward of segment {index} gave no gradient to the state before it: call "
+            "`segment.loss.backward()` without `inputs`; `torch.autograd.grad` leaves it out, too."
         )

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradwright.loops.segments.buffers import Buffer, put_back
+from gradwright.loops.segments.buffers import Buffer, as_before
 
 _DEVICES = ("cpu", "cuda", "mps", "xpu")
 
@@ -28,18 +28,16 @@ class Moment:
     def again(self) -> Iterator[None]:
         """Within the block it is this moment; afterwards it is what it was before the block."""
         now = randomness()
-        buffers = [(buffer, buffer.copy()) for buffer, _ in self.buffers]
         try:
             _set_randomness(self.random, now)
-            put_back(self.buffers)
             with ExitStack() as stack:
                 for device, dtype, cached in self.autocast:
                     autocast = torch.autocast(device, dtype, cache_enabled=cached)
                     stack.enter_context(autocast)
+                stack.enter_context(as_before(self.buffers))
                 yield
         finally:
             _set_randomness(now, {})
-            put_back(buffers)
 
 
 def moment(buffers: Sequence[Buffer], before: Moment | None) -> Moment:

@@ -90,19 +90,16 @@ class StreamPieces(Generic[Data]):
 
     def __init__(self, segments: Iterable[Data], dims: Dims, reset: Reset[Data]) -> None:
         self._segments, self._dims, self._reset = segments, dims, reset
+        self._starts = [0]  # of the segments met so far, and of the one after them
 
     def __iter__(self) -> Iterator[Piece[Data]]:
-        start = 0
-        for index, data in enumerate(self._segments):
-            piece = self._piece(index, start, data)
-            yield piece
-            start += piece.length
+        return (self._piece(index, data) for index, data in enumerate(self._segments))
 
     def __len__(self) -> int:
         return len(self._list)
 
     def __getitem__(self, index: int) -> Piece[Data]:
-        return self._piece(index, 0, self._list[index])
+        return self._piece(index, self._list[index])
 
     @property
     def _list(self) -> Sequence[Data]:
@@ -114,13 +111,15 @@ class StreamPieces(Generic[Data]):
             )
         return self._segments  # type: ignore[return-value]
 
-    def _piece(self, index: int, start: int, data: Data) -> Piece[Data]:
+    def _piece(self, index: int, data: Data) -> Piece[Data]:
         layout = layout_of(data, self._dims)
+        if index + 1 == len(self._starts):
+            self._starts.append(self._starts[index] + layout.length)
         mask = self._reset if isinstance(self._reset, Tensor | None) else self._reset(data)
         if isinstance(self._reset, Tensor) and index:
             mask = None
         tokens = layout.tokens(0, layout.length)
-        return Piece(index, start, layout.length, data, tokens, mask, None)
+        return Piece(index, self._starts[index], layout.length, data, tokens, mask, None)
 
 
 def _spans(total: int, length: NextLength, borders: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from gradwright.engine import Losses
 from gradwright.engine.losses import read_losses
 from gradwright.loops.errors import SegmentError
+from gradwright.loops.nested import map_tensors
 
 Data = TypeVar("Data")
 State = TypeVar("State")
@@ -40,13 +41,13 @@ class Ran(Generic[State]):
 
 
 def call(run: Run[Data], data: Data, state: Any, index: int) -> Ran[Any]:
-    """Run segment `index`.
+    """Run segment `index`, on a state of its own: what `run` puts into a cache stays with it.
 
     Raises:
         SegmentError: `run` returned something else than a loss and a state, or a loss that no
             gradient can come from; losses without a graph pass while recording is off.
     """
-    returned = run(data, state)
+    returned = run(data, map_tensors(state, lambda _, tensor: tensor, "state"))
     if not isinstance(returned, tuple) or len(returned) not in (2, 3):
         raise SegmentError(
             "`run` must return (loss, state) or (loss, state, output): got "

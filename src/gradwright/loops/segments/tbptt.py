@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
@@ -58,6 +59,7 @@ class tbptt(Generic[Data]):
         exact: Give the gradient of full BPTT, with the graph of one segment in memory at a time:
             each segment runs twice, and the loop gets the last one first. One optimizer step
             after the loop. Random numbers, autocast and BatchNorm's statistics are as in one run.
+            Under `torch.no_grad()` each segment runs once, in order.
         history: Times before each segment that its gradient goes back through (k2 - k1). They are
             computed again from a stored state, with the parameters of now.
         step: Whether the loop calls `optimizer.step()` after each "segment", or once per
@@ -176,7 +178,7 @@ class tbptt(Generic[Data]):
             enter=partial(self._enter, packed=packed), leave=partial(self._leave, packed=packed)
         )
         try:
-            if self._exact:
+            if self._exact and torch.is_grad_enabled():
                 factors = partial(
                     factors_of_window, average=self._average, reduction=self._reduction
                 )
@@ -223,16 +225,15 @@ class tbptt(Generic[Data]):
         """From a segment to its tokens and what its loss is multiplied by."""
         if not self._per_window:
             return lambda piece: weight_of_segment(self._tally(piece), self._reduction)
-        assert isinstance(pieces, WindowPieces)  # see `stream`
         counts = self._tallies(pieces)
         factors = factors_of_window(counts, self._average, self._reduction)
         return lambda piece: (counts[piece.index], factors[piece.index])
 
-    def _tallies(self, pieces: WindowPieces[Data]) -> list[float]:
+    def _tallies(self, pieces: WindowPieces[Data] | StreamPieces[Data]) -> list[float]:
         """The tokens of all segments; no data is cut where nobody looks at it."""
-        if self._count is None:
+        if self._count is None and isinstance(pieces, WindowPieces):
             return [float(pieces.tokens(index)) for index in range(len(pieces))]
-        return numbers([self._count(pieces[index].data) for index in range(len(pieces))])
+        return numbers([self._tally(pieces[index]) for index in range(len(pieces))])
 
 
 def _packed_in(batch: object) -> PackedSequence | None:
