@@ -46,7 +46,10 @@ def branch_of(value: object) -> Branch | None:
 
 
 def _packed(packed: PackedSequence, data: Any) -> PackedSequence:
-    return packed._replace(data=data)
+    """On the device of its data, the order of its rows too."""
+    order, back = packed.sorted_indices, packed.unsorted_indices
+    moved = [None if indices is None else indices.to(data.device) for indices in (order, back)]
+    return PackedSequence(data, packed.batch_sizes, *moved)
 
 
 def _numbered(value: Sequence[object] | deque[object]) -> dict[str, object]:
