@@ -16,7 +16,7 @@ import torch
 from benchmarks._contenders import plain, step_of
 from benchmarks._workloads import WORKLOADS, Workload
 
-_MALLOC = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
+MALLOC = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
 
 
 def peak(workload: str, n_tasks: int, name: str, method: str) -> float:
@@ -26,7 +26,7 @@ def peak(workload: str, n_tasks: int, name: str, method: str) -> float:
         RuntimeError: the process failed; with the last line that it wrote.
     """
     command = [sys.executable, "-m", "benchmarks._peak", workload, str(n_tasks), name, method]
-    result = subprocess.run(command, capture_output=True, text=True, env=os.environ | _MALLOC)
+    result = subprocess.run(command, capture_output=True, text=True, env=os.environ | MALLOC)
     if result.returncode:
         raise RuntimeError(result.stderr.strip().rpartition("\n")[2])
     return float(result.stdout)
@@ -48,13 +48,13 @@ def main() -> None:
     step()
     clear(work)
     gc.collect()
-    before = _kilobytes("VmRSS")
+    before = kilobytes("VmRSS")
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts anew
     step()
-    print((_kilobytes("VmHWM") - before) * 1024 / 1e6)
+    print((kilobytes("VmHWM") - before) * 1024 / 1e6)
 
 
-def _kilobytes(field: str) -> int:
+def kilobytes(field: str) -> int:
     status = Path("/proc/self/status").read_text(encoding="ascii")
     line = next(line for line in status.splitlines() if line.startswith(field))
     return int(line.split()[1])

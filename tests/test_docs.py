@@ -13,12 +13,12 @@ from tests.markdown import Block, after, before, blocks, run, run_block
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = ROOT / "docs" / "many-losses.md"
-PAGES = [ROOT / "README.md", GUIDE, ROOT / "docs" / "methods.md"]
+PAGES = [ROOT / "README.md", GUIDE, ROOT / "docs" / "loops.md", ROOT / "docs" / "methods.md"]
 TASKS = ("price", "rooms", "age")
 _LINES = re.DOTALL | re.MULTILINE
 
 
-@pytest.mark.parametrize("page", PAGES[:2], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES[:3], ids=lambda page: page.name)
 def test_the_programs_run(page: Path) -> None:
     assert any(block.language == "python" for block in blocks(page))
 

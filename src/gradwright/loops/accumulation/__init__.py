@@ -2,8 +2,18 @@
 
 from gradwright.loops.accumulation.batch_norm import BatchNormWarning
 from gradwright.loops.accumulation.mean import WindowMean
+from gradwright.loops.accumulation.self_check import check_window
 from gradwright.loops.accumulation.surroundings import StrangerWarning
 from gradwright.loops.accumulation.window import Window
+from gradwright.loops.accumulation.window_report import WindowReport
 from gradwright.loops.accumulation.windows import windows
 
-__all__ = ["BatchNormWarning", "StrangerWarning", "Window", "WindowMean", "windows"]
+__all__ = [
+    "windows",
+    "Window",
+    "WindowMean",
+    "check_window",
+    "WindowReport",
+    "BatchNormWarning",
+    "StrangerWarning",
+]

@@ -16,19 +16,20 @@ class BatchNormWarning(UserWarning):
     """A BatchNorm in train mode normalises each micro-batch by itself."""
 
 
-def batch_norms(nodes: Iterable[Node], trained: Trained, model: nn.Module | None) -> list[str]:
+def batch_norms(nodes: Iterable[Node], trained: Trained) -> list[str]:
     """The BatchNorms in train mode among the nodes of a graph, by name where there is one.
 
     InstanceNorm runs the same kernel, with all instances as channels of one batch, and is left
     out: it repeats its weight, its batch is one, and its input was reshaped just before.
     """
+    names, model = trained.names(), trained.model
     buffers = {} if model is None else _places_of_buffers(model)
     found: set[str] = set()
     for node in nodes:
         if "CompiledFunction" in node.name() and model is not None:
             found.update(_in_train_mode(model))  # what a compiled part runs cannot be seen
         elif "BatchNorm" in node.name() and _is_training(node):
-            name = _name(node, trained, buffers)
+            name = _name(node, names, buffers)
             if name is not None:
                 found.add(repr(name.rpartition(".")[0] or name))
             elif not _is_instance_norm(node):
@@ -73,11 +74,11 @@ def _weight_node(node: Node) -> Node | None:
     return inputs[1][0] if len(inputs) > 1 else None
 
 
-def _name(node: Node, trained: Trained, buffers: dict[int, str]) -> str | None:
+def _name(node: Node, names: dict[int, str], buffers: dict[int, str]) -> str | None:
     """The name of its weight or its running mean."""
     weight = _weight_node(node)
     if weight is not None and is_accumulator(weight):
-        known = trained.names.get(id(leaf_of(weight)))
+        known = names.get(id(leaf_of(weight)))
         if known is not None:
             return known
     saved = getattr(node, "_raw_saved_running_mean", None)

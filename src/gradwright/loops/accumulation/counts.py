@@ -25,9 +25,9 @@ def read_count(count: object, name: str = "`count`") -> Count:
     """
     if isinstance(count, Tensor):
         value = _read_tensor(count, name)
-        if value.device.type == "cpu":
-            _check(float(value), name)
-        return value
+        if value.device.type != "cpu":
+            return value  # reading it would wait for the device
+        count = value.item()
     if not isinstance(count, Real):
         raise WindowError(
             f"{name} is {_shown(count)}: it must say how many terms the loss sums over, "
@@ -46,6 +46,11 @@ def power_of_two(near: Count) -> Count:
         exponent = torch.frexp(near.to(torch.float32)).exponent
         return torch.ldexp(torch.ones_like(exponent, dtype=torch.float32), exponent)
     return math.ldexp(1.0, math.frexp(near)[1])
+
+
+def larger(count: Count, number: float) -> Count:
+    """The larger of two counts, where the first is."""
+    return count.clamp_min(number) if isinstance(count, Tensor) else max(count, number)
 
 
 class Counts:

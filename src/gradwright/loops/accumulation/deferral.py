@@ -24,10 +24,15 @@ class Deferral:
     def __bool__(self) -> bool:
         return bool(self._switched or self._holding)
 
+    @property
+    def is_sharded(self) -> bool:
+        """Whether FSDP2 is among the wrappers."""
+        return bool(self._switched)
+
     @contextmanager
     def on(self) -> Iterator[None]:
         """Forwards and backwards within the block exchange no gradients."""
-        if not self:
+        if not self or any(_learns_its_graph(wrapper) for wrapper in self._holding):
             yield
             return
         before = self.is_on
@@ -48,7 +53,16 @@ class Deferral:
             for group in part._get_fsdp_state()._fsdp_param_groups:
                 for parameter in group.fsdp_params:
                     parameter.unsharded_accumulated_grad = None
+                    gathered = getattr(parameter, "_unsharded_param", None)
+                    if gathered is not None:
+                        gathered.grad = None
 
     def _switch(self, sync: bool) -> None:
         for part in self._switched:
             part.set_requires_gradient_sync(sync, recurse=False)
+
+
+def _learns_its_graph(wrapper: nn.Module) -> bool:
+    """DDP(static_graph=True) does in its first pass, which must exchange gradients (torch 2.13)."""
+    is_static = bool(getattr(wrapper, "static_graph", False))
+    return is_static and not getattr(wrapper, "_static_graph_delay_allreduce_enqueued", True)

@@ -13,7 +13,7 @@ from gradwright.engine.weights.heads import Heads
 from gradwright.loops.accumulation.counts import Count, Counts, power_of_two
 from gradwright.loops.accumulation.guard import Guard
 from gradwright.loops.accumulation.mean import WindowMean
-from gradwright.loops.accumulation.one_loss import added
+from gradwright.loops.accumulation.one_loss import added, divided
 from gradwright.loops.accumulation.parameters import Trained
 from gradwright.loops.accumulation.rows import Rows
 from gradwright.loops.errors import WindowError
@@ -73,11 +73,10 @@ class ManyLosses:
         for name, task in self._tasks.items():
             if name in losses and task.sum is None:
                 task.divisor = power_of_two(counts[name] * self._size)
-        with torch.enable_grad():
-            scaled = {
-                name: losses[name] / task.divisor if name in losses else None
-                for name, task in self._tasks.items()
-            }
+        scaled = {
+            name: divided(losses[name], task.divisor) if name in losses else None
+            for name, task in self._tasks.items()
+        }
         if losses:
             self._rows.add(scaled, self._scale(next(iter(losses.values()))))
         for name, loss in losses.items():

@@ -42,9 +42,7 @@ class OneLoss:
 
     def backward(self, loss: Tensor, count: Count, run: RunBackward) -> None:
         """Add the gradient of a sum of `count` terms."""
-        with torch.enable_grad():
-            scaled = loss / self._divisor
-        run(scaled)
+        run(divided(loss, self._divisor))
         self._guard.note_gradients()
         self._counts.add(count)
         self._sum = added(self._sum, loss)
@@ -69,6 +67,12 @@ class OneLoss:
     def discard(self) -> None:
         """Make the gradients what they were before the window."""
         self._aside.put_back()
+
+
+@torch.enable_grad()
+def divided(loss: Tensor, divisor: Count) -> Tensor:
+    """The loss, to run backward from, in place of itself."""
+    return loss / (divisor.to(loss.device) if isinstance(divisor, Tensor) else divisor)
 
 
 def added(before: Tensor | None, loss: Tensor) -> Tensor:

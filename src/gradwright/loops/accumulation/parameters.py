@@ -17,12 +17,20 @@ class Trained:
     """The parameters of a window, each once."""
 
     tensors: list[Tensor]
-    names: dict[int, str]  # by id, where a module was given
-    rewritten: frozenset[int]  # ids of those that their own forward writes into
+    model: nn.Module | None  # where one was given
 
-    def name(self, tensor: Tensor) -> str:
-        """What messages call a parameter."""
-        return repr(self.names.get(id(tensor), f"one of shape {list(tensor.shape)}"))
+    def names(self) -> dict[int, str]:
+        """The names of the parameters by id, where a module was given."""
+        return {} if self.model is None else names_of_tensors([("", self.model)])
+
+    def rewritten(self) -> set[int]:
+        """The ids of those that their own forward writes into: `nn.Embedding(max_norm=...)`."""
+        modules = [] if self.model is None else self.model.modules()
+        return {
+            id(module.weight)
+            for module in modules
+            if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.max_norm is not None
+        }
 
 
 def trained_by(model: nn.Module | list[Tensor]) -> Trained:
@@ -31,18 +39,14 @@ def trained_by(model: nn.Module | list[Tensor]) -> Trained:
     Raises:
         WindowError: there is none.
     """
-    if isinstance(model, nn.Module):
-        names = names_of_tensors([("", model)])
-        found = Trained(list(model.parameters()), names, frozenset(_renormed(model)))
-    else:
-        found = Trained(list({id(tensor): tensor for tensor in model}.values()), {}, frozenset())
-    if not found.tensors:
+    found: list[Tensor] = [*model.parameters()] if isinstance(model, nn.Module) else model
+    if not found:
         raise WindowError("`model` has no parameters: give the module whose loss is accumulated.")
-    return found
+    return Trained(found, model if isinstance(model, nn.Module) else None)
 
 
 def read_model(model: Model) -> nn.Module | list[Tensor]:
-    """The module itself, or a list of the parameters.
+    """The module itself, or a list of the parameters, each once.
 
     Raises:
         WindowError: it is something else.
@@ -61,11 +65,4 @@ def read_model(model: Model) -> nn.Module | list[Tensor]:
                 f"`model` has a {kind} among its parameters: it must be a module, or a list of "
                 "parameters (leaves). Of several modules: [*a.parameters(), *b.parameters()]."
             )
-    return tensors
-
-
-def _renormed(model: nn.Module) -> Iterable[int]:
-    """Embeddings with `max_norm` write into their weight in every forward."""
-    for module in model.modules():
-        if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.max_norm is not None:
-            yield id(module.weight)
+    return list({id(tensor): tensor for tensor in tensors}.values())

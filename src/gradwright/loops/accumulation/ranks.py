@@ -1,5 +1,7 @@
 """The ranks that train one model: what they have to agree on."""
 
+from __future__ import annotations  # torch may be built without what these name
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,6 +47,20 @@ class Ranks:
                 "batches (DistributedSampler does), or stop all after the same window."
             )
 
+    def go_on(self, *, last: bool) -> None:
+        """Run a micro-batch together: FSDP2 gathers its parameters from all ranks each time.
+
+        Raises:
+            WindowError: on every rank, where it is the last of the window on some only.
+        """
+        some_last, some_not = self._reduced([float(last), float(not last)], dist.ReduceOp.MAX)
+        if some_last and some_not:
+            raise WindowError(
+                "the ranks have different numbers of micro-batches in this window: FSDP gathers "
+                "the parameters from all ranks in each of them, so they must have as many. Give "
+                "each rank as many batches (DistributedSampler does). DDP needs no such thing."
+            )
+
     def _reduced(
         self, values: Sequence[float | Tensor], how: dist.ReduceOp.RedOpType
     ) -> list[float]:
@@ -60,7 +76,7 @@ def ranks_of(wrappers: Sequence[nn.Module], parameters: Sequence[Tensor]) -> Ran
     """The ranks that the wrappers exchange gradients with; None without wrappers.
 
     Raises:
-        WindowError: the wrappers average over different ranks.
+        WindowError: the wrappers average over different ranks, or are FSDP's first version.
     """
     found = {_exchange(wrapper) for wrapper in wrappers}
     if not found:
@@ -79,6 +95,13 @@ def ranks_of(wrappers: Sequence[nn.Module], parameters: Sequence[Tensor]) -> Ran
 
 def _exchange(wrapper: nn.Module) -> tuple[tuple[dist.ProcessGroup, ...], float | None]:
     """The groups of ranks, and what gradients are divided by where it is not their number."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    if isinstance(wrapper, FullyShardedDataParallel):
+        raise WindowError(
+            "`model` is in FullyShardedDataParallel, whose gradients change places within a "
+            "window: shard it with torch.distributed.fsdp.fully_shard (FSDP2)."
+        )
     parts = [
         g for part in sharded_parts(wrapper) for g in part._get_fsdp_state()._fsdp_param_groups
     ]

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -34,6 +33,12 @@ class Surroundings:
     def __init__(self, model: Model) -> None:
         self._model = read_model(model)
         self._batch_norms: list[str] | None = None
+        self._joined: tuple[list[nn.Module], Deferral, Ranks | None] | None = None
+        self._world: object = None  # the processes that were joined then
+
+    def __getstate__(self) -> dict[str, object]:
+        """For copies of a module that has its window as an attribute: processes are not copied."""
+        return self.__dict__ | {"_joined": None, "_world": None}
 
     @property
     def deferral(self) -> Deferral:
@@ -53,7 +58,7 @@ class Surroundings:
         if not kept:
             return trained
         tensors = [kept.get(id(tensor), tensor) for tensor in trained.tensors]
-        return Trained(tensors, trained.names, trained.rewritten)
+        return Trained(tensors, trained.model)
 
     def look_at(self, losses: Sequence[Tensor]) -> None:
         """Walk the graph of the first losses, once; warn of parameters that are not the window's.
@@ -64,8 +69,7 @@ class Surroundings:
             return
         trained = trained_by(self._model)
         nodes = reachable(loss.grad_fn for loss in losses if loss.grad_fn is not None)
-        module = self._model if isinstance(self._model, nn.Module) else None
-        self._batch_norms = batch_norms(nodes, trained, module)
+        self._batch_norms = batch_norms(nodes, trained)
         strangers = list(_strangers(nodes, trained))
         sharded = any(sharded_parts(wrapper) for wrapper in self._wrappers)
         if strangers and not sharded:
@@ -96,16 +100,16 @@ class Surroundings:
 
     @property
     def _found(self) -> tuple[list[nn.Module], Deferral, Ranks | None]:
-        """Looked for once, when processes have been joined; until then there is none."""
+        """Looked for when processes have been joined, and again when others have."""
         if not (dist.is_available() and dist.is_initialized()):
             return _ALONE
+        world = dist.group.WORLD
+        if self._joined is None or self._world is not world:
+            parameters = trained_by(self._model).tensors
+            wrappers = wrappers_of(self._model, parameters)
+            self._joined = wrappers, Deferral(wrappers), ranks_of(wrappers, parameters)
+            self._world = world
         return self._joined
-
-    @cached_property
-    def _joined(self) -> tuple[list[nn.Module], Deferral, Ranks | None]:
-        parameters = trained_by(self._model).tensors
-        wrappers = wrappers_of(self._model, parameters)
-        return wrappers, Deferral(wrappers), ranks_of(wrappers, parameters)
 
 
 _ALONE: tuple[list[nn.Module], Deferral, Ranks | None] = ([], Deferral([]), None)

@@ -9,7 +9,7 @@ from torch.amp import GradScaler
 from gradwright.engine import Weighting
 from gradwright.engine.plan.shared import Grouped, Shared
 from gradwright.engine.weights.heads import Heads
-from gradwright.loops.accumulation.counts import Count, read_count
+from gradwright.loops.accumulation.counts import Count, larger, read_count
 from gradwright.loops.accumulation.given import (
     check_weighing,
     read_counts,
@@ -38,13 +38,14 @@ class Window:
         model: The module that is trained, or an iterable of its parameters. For a model in DDP or
             FSDP the mean is that over all ranks; the wrapper is found from the module inside, too.
         weighting: For several losses: the method that weighs them, once per window, by the
-            gradients of their means over the window. It needs memory for one gradient per task.
+            gradients of their means over the window; by default these are added up. Several
+            losses need memory for one gradient per task, and run in one process only.
         shared: For a weighting: see `gradwright.backward`.
         heads: For a weighting: see `gradwright.backward`.
         scaler: For float16: losses are scaled by it. Call its `unscale_` and `step` after `close`.
         size: How many micro-batches a window will have, if that is known. Sums are divided by a
             power of two near the expected count at once, so that float16 gradients do not
-            overflow; without a size the window before says what to expect.
+            overflow; without a size the window before also says what to expect.
 
     Raises:
         WindowError: there are no parameters, or a weighting cannot run in a window.
@@ -81,10 +82,10 @@ class Window:
         self._open: OneLoss | ManyLosses | None = None
         self._n = 0
         self._broken = self._unsent = self._closed = False
-        self._last_total: float | None = None
+        self._last_total = 0.0
 
     def __len__(self) -> int:
-        """How many micro-batches have been added."""
+        """How many micro-batches have been added; an empty window is False."""
         return self._n
 
     def backward(
@@ -143,12 +144,11 @@ class Window:
         if self._unsent:
             raise WindowError(
                 "the last backward of the window was deferred, so its gradients have not left "
-                "this rank. Run the last one outside of window.deferred(); in a loop over "
-                "windows(...), call window.backward for each micro-batch and leave by `break` "
-                "never."
+                "this rank. Run the last one outside of window.deferred(). In a loop over "
+                "windows(...), run the inner loop to its end, and window.backward in each turn."
             )
         mean = self._closed_mean(self._open)
-        self._last_total = mean.count if isinstance(mean.count, float) else None
+        self._last_total = mean.count if isinstance(mean.count, float) else 0.0
         self._forget()
         self._closed = True
         return mean
@@ -227,11 +227,14 @@ class Window:
         (loss if scaler is None else scaler.scale(loss)).backward()
 
     def _expected(self, count: Count) -> Count:
-        expected = self._last_total or count * (self._size or 1)
-        ranks = self._around.ranks
-        if ranks is None or self._last_total:
-            return expected
-        return ranks.largest(expected)
+        """About how many terms the window will have, the same on all ranks."""
+        expected, ranks = count * (self._size or 1), self._around.ranks
+        if ranks is not None:
+            before = self._last_total
+            return before / ranks.averaged_by if before else ranks.largest(expected)
+        if self._size is None:
+            return larger(expected, self._last_total)
+        return expected
 
     def _check_whole(self) -> None:
         if self._broken:

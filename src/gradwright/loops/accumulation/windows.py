@@ -35,6 +35,8 @@ class LoadedWindow(Window, Generic[Batch]):
             yield from self._micro_batches
             return
         for batch, is_last in _with_end(self._micro_batches):
+            if self._around.deferral.is_sharded and self._around.ranks is not None:
+                self._around.ranks.go_on(last=is_last)
             with nullcontext() if is_last else self.deferred():
                 yield batch
 
@@ -71,7 +73,8 @@ def windows(
 
     Raises:
         WindowError: `size` is no number from 1, a window was left without `close` or `discard`, or
-            the ranks have different numbers of windows (then on all ranks).
+            the ranks have different numbers of windows (with FSDP, of micro-batches): then on all
+            ranks.
 
     Example:
         >>> import torch, gradwright as gw

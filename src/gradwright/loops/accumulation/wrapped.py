@@ -30,6 +30,12 @@ def wrappers_of(model: nn.Module | list[Tensor], parameters: Sequence[Tensor]) -
     ]
 
 
+def is_wrapped(model: nn.Module) -> bool:
+    """Whether the module or a part of it exchanges gradients between ranks."""
+    joined = dist.is_available() and dist.is_initialized()
+    return joined and any(True for _ in _outermost(model))
+
+
 def sharded_parts(wrapper: nn.Module) -> "list[FSDPModule]":
     """The FSDP2 modules of a wrapper."""
     from torch.distributed.fsdp import FSDPModule

@@ -42,10 +42,17 @@ def check_words(step: Step | None, average: Average, reduction: Reduction) -> No
             raise SegmentError(f"`{name}` is {word!r}: it must be {known[0]!r} or {known[1]!r}.")
 
 
-def check_modes(exact: bool, history: int, step: Step | None) -> None:
+def check_modes(exact: bool, history: int, step: Step | None, average: Average) -> None:
     """Refuse modes that exclude each other."""
-    if history < 0:
-        raise SegmentError(f"`history` is {history}: it must be a number of times, 0 or more.")
+    if average == "segments" and not exact and step != "window":
+        raise SegmentError(
+            'average="segments" says how the segments of one window are added up, but the loop '
+            'steps after each of them: say step="window", or leave it out.'
+        )
+    if isinstance(history, bool) or not isinstance(history, int) or history < 0:
+        raise SegmentError(
+            f"`history` is {history!r}: it must be a whole number of times, 0 or more."
+        )
     if exact and history:
         raise SegmentError(
             f"`history` is {history}, but `exact` goes back through the whole window: give one of "

@@ -1,6 +1,7 @@
 """How much each segment of a window counts."""
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Literal
 
 import torch
@@ -36,10 +37,12 @@ def factors_of_window(
     return [share * _of_mean(count, reduction) for share, count in zip(shares, counts, strict=True)]
 
 
-def weight_of_segment(count: float | Tensor, reduction: Reduction) -> tuple[float, float]:
-    """Tokens of a segment and the factor of its loss, for one optimizer step per segment."""
+def weight_of_segment(
+    count: float | Tensor, reduction: Reduction, index: int
+) -> tuple[float, float]:
+    """Tokens of segment `index` and the factor of its loss, for one optimizer step per segment."""
     (number,) = numbers([count])
-    check_counts([number])
+    check_counts([number], index)
     return number, _of_mean(number, reduction) if number else 0.0
 
 
@@ -52,9 +55,24 @@ def numbers(counts: Sequence[float | Tensor]) -> list[float]:
     return [next(read) if isinstance(count, Tensor) else float(count) for count in counts]
 
 
-def check_counts(counts: Sequence[float]) -> None:
-    """Refuse what cannot be a number of tokens."""
-    for index, count in enumerate(counts):
+def one_count(count: object, index: int) -> float | Tensor:
+    """What `count` gave for segment `index`.
+
+    Raises:
+        SegmentError: It is no number, and no tensor of one element.
+    """
+    if isinstance(count, Real) or (isinstance(count, Tensor) and count.numel() == 1):
+        return count  # type: ignore[return-value]
+    shape = f" of shape {list(count.shape)}" if isinstance(count, Tensor) else ""
+    raise SegmentError(
+        f"`count` gave a {type(count).__name__}{shape} for segment {index}: it must give one "
+        "number, such as `mask.sum()`."
+    )
+
+
+def check_counts(counts: Sequence[float], first: int = 0) -> None:
+    """Refuse what cannot be a number of tokens, of the segments from `first` on."""
+    for index, count in enumerate(counts, start=first):
         if not 0 <= count < float("inf"):
             raise SegmentError(
                 f"`count` gave {count} tokens for segment {index}: it must be 0 or more."

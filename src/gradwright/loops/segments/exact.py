@@ -62,12 +62,12 @@ def exact_segments(
     for index in reversed(range(len(firsts))):
         first = firsts.pop()
         before = state if index == 0 else as_leaves(first.state)
-        with first.moment.again():
-            piece = pieces[index]
-            ran = call(run, piece.data, ways.enter(copied(before), piece), index)
         if weights[index] or carried.gradients:
-            segment = _segment(piece, ran, counts[index], weights[index], after, carried)
             guard.check()
+            with first.moment.again():
+                piece = pieces[index]
+                ran = call(run, piece.data, ways.enter(copied(before), piece), index)
+            segment = _segment(piece, ran, counts[index], weights[index], after, carried)
             guard.note([segment.loss], list(tensors_of(before).values()) if index else [])
             del ran
             yield segment
@@ -112,7 +112,7 @@ def _segment(
             f"`run` returned {len(ran.losses)} losses, but the exact gradient carries that of one "
             "loss from segment to segment: add them up with their weights."
         )
-    loss = ran.losses[0].reshape(())
+    loss = ran.present[0].reshape(())
     loss = loss * weight if weight else torch.zeros_like(loss, requires_grad=True)
     loss = inject(loss, ran.state, carried)
     segment = segment_of(piece, replace(ran, losses=(loss,)), after, count, 1.0)

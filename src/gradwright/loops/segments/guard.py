@@ -1,5 +1,6 @@
 """Holds the parameters still while several backwards add up to the gradient of one window."""
 
+import torch
 from torch import Tensor
 
 from gradwright.graph.walk import leaves
@@ -10,26 +11,29 @@ class Guard:
     """The parameters that a window's loss reaches, as they were before its first backward."""
 
     def __init__(self) -> None:
-        self._versions: list[tuple[Tensor, int]] = []
-        self._empty: list[Tensor] = []
+        self._leaves: list[Tensor] = []
+        self._versions: list[int] = []
+        self._before: list[Tensor | None] = []  # what was in `.grad`
 
     def note(self, losses: list[Tensor], apart: list[Tensor]) -> None:
-        """Remember what these losses reach, the leaves `apart` not counted."""
-        if self._versions:
-            return
-        skipped = {id(leaf) for leaf in apart}
-        roots = [loss.grad_fn for loss in losses if loss.grad_fn is not None]
-        found = [leaf for leaf in leaves(roots) if id(leaf) not in skipped]
-        self._versions = [(leaf, leaf._version) for leaf in found]
-        self._empty = [leaf for leaf in found if leaf.grad is None]
+        """Remember what the first losses reach, the leaves `apart` not counted, as it is now."""
+        if not self._leaves:
+            skipped = {id(leaf) for leaf in apart}
+            roots = [loss.grad_fn for loss in losses if loss.grad_fn is not None]
+            self._leaves = [leaf for leaf in leaves(roots) if id(leaf) not in skipped]
+            self._before = [_copy(leaf.grad) for leaf in self._leaves]
+        self._versions = [leaf._version for leaf in self._leaves]
 
     def check(self) -> None:
         """Refuse an optimizer step inside a window.
 
+        What `run` itself writes, as `nn.Embedding` does with `max_norm`, is none of it: versions
+        are noted after a segment ran, and checked before the next one does.
+
         Raises:
-            SegmentError: A parameter has other values than at the first segment.
+            SegmentError: A parameter was written to since the last segment was handed on.
         """
-        for leaf, version in self._versions:
+        for leaf, version in zip(self._leaves, self._versions, strict=True):
             if leaf._version != version:
                 raise SegmentError(
                     f"a parameter of shape {list(leaf.shape)} changed between two segments of one "
@@ -38,7 +42,15 @@ class Guard:
                     'step="segment".'
                 )
 
+    @torch.no_grad()
     def undo(self) -> None:
-        """Take back what the window wrote, where no gradient was before."""
-        for leaf in self._empty:
-            leaf.grad = None
+        """Make each `.grad` what it was before the window."""
+        for leaf, before in zip(self._leaves, self._before, strict=True):
+            if before is None or leaf.grad is None or leaf.grad.is_sparse:
+                leaf.grad = before
+            else:
+                leaf.grad.copy_(before)
+
+
+def _copy(gradient: Tensor | None) -> Tensor | None:
+    return None if gradient is None else gradient.detach().clone()

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from gradwright.loops.errors import SegmentError
 from gradwright.loops.nested import tensors_of
 
 
@@ -41,6 +42,11 @@ class _Inject(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        if ctx.carried.taken:
+            raise SegmentError(
+                "a segment's loss was differentiated twice: its backward carries the gradient of "
+                "the segments after it, once. Call one backward on `segment.loss`, and "
+                "differentiate `segment.output` for anything else."
+            )
         ctx.carried.taken = True
-        gradients, ctx.gradients = ctx.gradients, []
-        return (grad, None, None, *gradients)
+        return (grad, None, None, *ctx.gradients)

@@ -90,8 +90,9 @@ def _at(dims: Dims, name: str) -> int | None:
 def _step(
     dims: tuple[Dims, ...] | list[Dims] | Mapping[str, Dims], rest: str, name: str
 ) -> tuple[Dims, str]:
-    inner = dims.items() if isinstance(dims, Mapping) else enumerate(dims)
-    for key, dim in inner:
+    keys = dims if isinstance(dims, Mapping) else getattr(dims, "_fields", range(len(dims)))
+    inner = dims.values() if isinstance(dims, Mapping) else dims
+    for key, dim in zip(keys, inner, strict=True):
         for part in (f"[{key!r}]", f".{key}"):
             if rest == part or rest.startswith((part + "[", part + ".")):
                 return dim, rest[len(part) :]

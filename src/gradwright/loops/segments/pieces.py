@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+import torch
 from torch import Tensor
 
 from gradwright.loops.errors import SegmentError
@@ -47,6 +48,7 @@ class WindowPieces(Generic[Data]):
         self.layout = layout_of(batch, dims)
         self._time_dim = _check_reset(reset, self.layout)
         self._spans = list(_spans(self.layout.length, length, self._borders()))
+        self._is_cut = len(self._spans) > 1 or self.layout.batch_sizes is not None
 
     def __len__(self) -> int:
         return len(self._spans)
@@ -56,7 +58,7 @@ class WindowPieces(Generic[Data]):
 
     def __getitem__(self, index: int) -> Piece[Data]:
         start, length = self._spans[index]
-        data = self.layout.cut(self._batch, start, length) if len(self._spans) > 1 else self._batch
+        data = self.layout.cut(self._batch, start, length) if self._is_cut else self._batch
         mask, rows = self._mask(index, start, data), self.layout.rows(self._before(index), start)
         return Piece(index, start, length, data, self.tokens(index), mask, rows)
 
@@ -90,6 +92,7 @@ class StreamPieces(Generic[Data]):
 
     def __init__(self, segments: Iterable[Data], dims: Dims, reset: Reset[Data]) -> None:
         self._segments, self._dims, self._reset = segments, dims, reset
+        _check_kind(reset)
         self._starts = [0]  # of the segments met so far, and of the one after them
 
     def __iter__(self) -> Iterator[Piece[Data]]:
@@ -143,6 +146,7 @@ def _checked(length: int) -> int:
 
 def _check_reset(reset: object, layout: Layout) -> int | None:
     """The dimension of time in the mask, or None where it has none."""
+    _check_kind(reset)
     if reset is not None and layout.batch_sizes is not None:
         raise SegmentError(
             "`reset` was given with packed sequences: each of their rows is one document, so "
@@ -159,3 +163,14 @@ def _check_reset(reset: object, layout: Layout) -> int | None:
         f"`reset` has shape {list(reset.shape)}: it must be [row], or [row, time] with the batch's "
         f"{layout.length} times where the batch has them."
     )
+
+
+def _check_kind(reset: object) -> None:
+    if isinstance(reset, Tensor):
+        if reset.dtype is not torch.bool:
+            raise SegmentError(f"`reset` is of {reset.dtype}: a mask of rows must be bool.")
+    elif reset is not None and not callable(reset):
+        raise SegmentError(
+            f"`reset` is a {type(reset).__name__}: it must be a tensor, bool [row] or bool "
+            "[row, time], or a function from a segment's data to bool [row]."
+        )

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gradwright.loops.errors import StateError
 from gradwright.loops.nested import map_tensors, tensors_of
-from gradwright.loops.nested.cache import is_cache_part
+from gradwright.loops.nested.cache import cache_kinds, is_cache_part
 
 State = TypeVar("State")
 
@@ -36,7 +36,7 @@ def reset_rows(state: State, mask: Tensor, fresh: object = None, dim: int | None
     if state is None or resets == 0:
         return state
     if resets == len(mask):
-        return _all_fresh(state, fresh)
+        return _all_fresh(state, fresh, len(mask))
     _check_parts(state, fresh)
     start = {} if fresh is None else tensors_of(fresh, "state")
 
@@ -44,7 +44,7 @@ def reset_rows(state: State, mask: Tensor, fresh: object = None, dim: int | None
         rows = row_dim(name, tensor, len(mask), dim)
         shape = [-1 if d == rows else 1 for d in range(tensor.dim())]
         there = mask.to(tensor.device).view(shape)
-        return torch.where(there, start.get(name, tensor.new_zeros(())), tensor)
+        return torch.where(there, start.get(name, tensor.new_zeros(())).to(tensor), tensor)
 
     return map_tensors(state, renewed, "state")
 
@@ -70,17 +70,6 @@ def row_dim(name: str, tensor: Tensor, n_rows: int, dim: int | None) -> int:
     )
 
 
-def narrowed(state: State, n_rows: int, before: int, dim: int | None, start: int = 0) -> State:
-    """`n_rows` of the state's `before` rows, from row `start` on."""
-    if n_rows == before:
-        return state
-
-    def part(name: str, tensor: Tensor) -> Tensor:
-        return tensor.narrow(row_dim(name, tensor, before, dim), start, n_rows)
-
-    return map_tensors(state, part, "state")
-
-
 def _check_mask(mask: Tensor) -> None:
     if mask.dtype is not torch.bool or mask.dim() != 1:
         raise StateError(
@@ -89,23 +78,32 @@ def _check_mask(mask: Tensor) -> None:
         )
 
 
-def _all_fresh(state: State, fresh: Any) -> State:
+def _all_fresh(state: State, fresh: Any, n_rows: int) -> State:
     """All rows begin anew: the start itself, or zeros where nobody gave one."""
-    if fresh is not None:
-        return fresh  # type: ignore[no-any-return]
-    _check_parts(state, None)
-    return map_tensors(state, lambda _, tensor: torch.zeros_like(tensor), "state")
+    if fresh is None:
+        _check_parts(state, None)
+        return map_tensors(state, lambda _, tensor: torch.zeros_like(tensor), "state")
+    now = tensors_of(state, "state")
+
+    def for_all(name: str, tensor: Tensor) -> Tensor:
+        there = now.get(name, tensor)
+        sizes = zip(tensor.shape, there.shape, strict=False)
+        one = [pair for pair in sizes if pair[0] != pair[1]] == [(1, n_rows)]
+        return tensor.expand_as(there).contiguous() if one else tensor
+
+    return map_tensors(fresh, for_all, "state")  # type: ignore[no-any-return]
 
 
 def _check_parts(state: object, fresh: object) -> None:
     """Refuse parts that belong to all rows together."""
-    if is_cache_part(state):
-        raise StateError(
-            "`state` is a key-value cache: a row of zeros would still be attended to, so its rows "
-            "cannot be reset. Mask the past of these rows in `run`, or start a new cache."
-        )
-    at_start = {} if fresh is None else _numbers(fresh)
-    for name, number in _numbers(state).items():
+    at_start = {} if fresh is None else _of_all_rows(fresh)
+    for name, number in _of_all_rows(state).items():
+        if is_cache_part(number):
+            raise StateError(
+                f"`{name}` is a key-value cache: a row of zeros would still be attended to, so "
+                "its rows cannot be reset. Mask the past of these rows in `run`, or start a new "
+                "cache."
+            )
         if name not in at_start or at_start[name] != number:
             raise StateError(
                 f"`{name}` is {number}, one number for all rows, so it cannot be reset for some of "
@@ -113,7 +111,8 @@ def _check_parts(state: object, fresh: object) -> None:
             )
 
 
-def _numbers(state: object) -> dict[str, object]:
+def _of_all_rows(state: object) -> dict[str, object]:
+    """The numbers and the caches in a state."""
     found: dict[str, object] = {}
 
     def note(name: str, part: object) -> object:
@@ -121,5 +120,5 @@ def _numbers(state: object) -> dict[str, object]:
             found[name] = part
         return part
 
-    map_tensors(state, note, "state", (Tensor, int, float, complex))
+    map_tensors(state, note, "state", (Tensor, int, float, complex, *cache_kinds()))
     return found

@@ -25,19 +25,24 @@ class Ran(Generic[State]):
     """What `run` returned for one segment."""
 
     names: tuple[str, ...] | None  # of several losses
-    losses: tuple[Tensor, ...]
+    losses: tuple[Tensor | None, ...]  # None: a task that this segment has not
     state: State
     output: object
 
     def weighted(self, factor: float) -> Losses:
         """The losses times `factor`, as `run` gave them: by name, or in order."""
-        scaled = [loss if factor == 1 else loss * factor for loss in self.losses]
+        scaled = [loss if factor == 1 or loss is None else loss * factor for loss in self.losses]
         return scaled if self.names is None else dict(zip(self.names, scaled, strict=True))
+
+    @property
+    def present(self) -> list[Tensor]:
+        """The losses that are there."""
+        return [loss for loss in self.losses if loss is not None]
 
     @property
     def value(self) -> Tensor:
         """The sum of the losses, without a graph."""
-        return total([loss.detach() for loss in self.losses])
+        return total([loss.detach() for loss in self.present])
 
 
 def call(run: Run[Data], data: Data, state: Any, index: int) -> Ran[Any]:
@@ -67,7 +72,7 @@ def total(losses: Sequence[Tensor]) -> Tensor:
     return result
 
 
-def _read(loss: object, index: int) -> tuple[tuple[str, ...] | None, tuple[Tensor, ...]]:
+def _read(loss: object, index: int) -> tuple[tuple[str, ...] | None, tuple[Tensor | None, ...]]:
     if isinstance(loss, Mapping):
         _check_several(loss)
         return tuple(loss), tuple(loss.values())

@@ -1,7 +1,8 @@
 """One segment of a sequence, with its loss."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from torch import Tensor
 
@@ -26,7 +27,7 @@ class Segment(Generic[Data, State]):
     value: Tensor  # the loss as `run` gave it, without a graph
     count: float  # tokens
     state: State  # after the segment, without a graph
-    output: object  # what else `run` returned
+    output: Any  # what else `run` returned
 
 
 def segment_of(
@@ -34,13 +35,13 @@ def segment_of(
 ) -> Segment[Data, State]:
     """What is handed to the loop of a segment that ran, its losses times `weight`."""
     losses = ran.weighted(weight)
-    parts = list(losses.values()) if isinstance(losses, dict) else list(losses)
+    parts = losses.values() if isinstance(losses, Mapping) else losses
     return Segment(
         index=piece.index,
         start=piece.start,
         length=piece.length,
         data=piece.data,
-        loss=total(parts),
+        loss=total([part for part in parts if part is not None]),
         losses=losses,
         value=ran.value,
         count=count,

@@ -6,10 +6,8 @@ from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import PackedSequence
 
 from gradwright.loops.errors import SegmentError
-from gradwright.loops.nested import map_tensors
 from gradwright.loops.segments.arguments import (
     Length,
     Step,
@@ -22,12 +20,13 @@ from gradwright.loops.segments.counts import (
     Reduction,
     factors_of_window,
     numbers,
+    one_count,
     weight_of_segment,
 )
 from gradwright.loops.segments.exact import exact_segments
 from gradwright.loops.segments.guard import Guard
 from gradwright.loops.segments.layout import Dims
-from gradwright.loops.segments.packed import PackedRows
+from gradwright.loops.segments.packed import PackedRows, packed_in
 from gradwright.loops.segments.pieces import Piece, Reset, StreamPieces, WindowPieces
 from gradwright.loops.segments.rows import reset_rows
 from gradwright.loops.segments.run import Run
@@ -49,7 +48,8 @@ class tbptt(Generic[Data]):
     Args:
         run: `run(segment, state)` returns `(loss, state)`: the loss of this segment, and the
             state after it. The state is None at first (see `initial`). It may be a tensor, a
-            tuple, a list, a dict, a dataclass, a Hugging Face cache, a PackedSequence, or nested.
+            tuple, a list, a dict, a dataclass, a Hugging Face cache, a PackedSequence, or nested;
+            all that goes from segment to segment must be in it, nothing kept in the module.
             A third value is handed on as `segment.output`. Several losses by name are handed on
             as `segment.losses`, for `gradwright.backward`.
         length: Times per segment (k1); the last one may be shorter. Or a function that is asked
@@ -60,10 +60,12 @@ class tbptt(Generic[Data]):
             each segment runs twice, and the loop gets the last one first. One optimizer step
             after the loop. Random numbers, autocast and BatchNorm's statistics are as in one run.
             Under `torch.no_grad()` each segment runs once, in order.
-        history: Times before each segment that its gradient goes back through (k2 - k1). They are
-            computed again from a stored state, with the parameters of now.
-        step: Whether the loop calls `optimizer.step()` after each "segment", or once per
-            "window", after all of them. It decides how the losses are weighted.
+        history: Times before each segment that its gradient goes back through (k2 - k1), at
+            least: whole segments are computed again, from a stored state, with the parameters of
+            now.
+        step: Whether the loop calls `optimizer.step()` after each "segment" (the default), or once
+            per "window", after all of them: then each loss is the segment's share of the window's
+            mean, and the gradients add up to that of the mean.
         average: Of a window, each token counts the same ("tokens"), or each segment does
             ("segments": a mean of means, wrong where lengths differ).
         reduction: What the loss of `run` is over the segment's tokens: their "mean" or "sum".
@@ -71,11 +73,14 @@ class tbptt(Generic[Data]):
             default its times. A segment without tokens trains nothing, it moves the state on.
         carry: Go on from batch to batch with the state, where rows continue.
         initial: The state at the start and after a reset: nested as the state is, with as many
-            rows or one, or a function from the segment's data to it. It may have a graph.
+            rows, or a function from the segment's data to it, which may have a graph.
         rows: The dimension of rows in the state's tensors, where resets cannot tell.
 
     Raises:
         SegmentError: An argument makes no sense, or not together with another.
+
+    After an error in the middle of a window every `.grad` is what it was before the window, where
+    `step` is "window"; that takes a copy of the gradients that were there.
 
     Example:
         >>> import torch, gradwright as gw
@@ -113,13 +118,13 @@ class tbptt(Generic[Data]):
         rows: int | None = None,
     ) -> None:
         check_words(step, average, reduction)
-        check_modes(exact, history, step)
+        check_modes(exact, history, step, average)
         self._next_length = next_length(length)
         self._run, self._dims, self._exact = run, dim, exact
         self._per_window = exact or step == "window"
         self._average, self._reduction, self._count = average, reduction, count
         self._carry, self._initial, self._rows = carry, initial, rows
-        self._past = Past[Data](history)
+        self._history, self._past = history, Past[Data](history)
         self.state = None
 
     def __call__(self, batch: Data, *, reset: Reset[Data] = None) -> Iterator[Segment[Data, Any]]:
@@ -141,7 +146,12 @@ class tbptt(Generic[Data]):
                 "`length` is missing: say how many times a segment has, or use `stream`."
             )
         pieces = WindowPieces(batch, self._dims, self._next_length, reset)
-        packed = _packed_in(batch)
+        packed = packed_in(batch)
+        if packed is not None and self._carry and self._history:
+            raise SegmentError(
+                "`history` does not go back from one packed batch to another, whose rows lie in "
+                "another order: leave out `history` or `carry`."
+            )
         rows = None if packed is None else PackedRows(packed, self._rows)
         return self._segments(pieces, rows)
 
@@ -200,12 +210,15 @@ class tbptt(Generic[Data]):
 
     def _enter(self, state: Any, piece: Piece[Data], packed: PackedRows | None) -> Any:
         """The state that a segment begins with."""
+        in_order = state is None and callable(self._initial)  # it is made from the segment
         if state is None:
             state = self._fresh(piece)
-        if packed is not None and state is not None:
+        if packed is not None and state is not None and not in_order:
             state = packed.enter(state, piece)
         if piece.reset is None or state is None:
             return state
+        if self._initial is None and piece.reset.all():
+            return None  # all rows begin anew, as in the first segment
         return reset_rows(state, piece.reset, self._fresh(piece), self._rows)
 
     def _leave(self, state: Any, piece: Piece[Data], packed: PackedRows | None) -> None:
@@ -219,12 +232,14 @@ class tbptt(Generic[Data]):
 
     def _tally(self, piece: Piece[Data]) -> float | Tensor:
         """The tokens of a segment."""
-        return piece.tokens if self._count is None else self._count(piece.data)
+        if self._count is None:
+            return piece.tokens
+        return one_count(self._count(piece.data), piece.index)
 
     def _weigher(self, pieces: WindowPieces[Data] | StreamPieces[Data]) -> Weigh[Data]:
         """From a segment to its tokens and what its loss is multiplied by."""
         if not self._per_window:
-            return lambda piece: weight_of_segment(self._tally(piece), self._reduction)
+            return lambda piece: weight_of_segment(self._tally(piece), self._reduction, piece.index)
         counts = self._tallies(pieces)
         factors = factors_of_window(counts, self._average, self._reduction)
         return lambda piece: (counts[piece.index], factors[piece.index])
@@ -234,15 +249,3 @@ class tbptt(Generic[Data]):
         if self._count is None and isinstance(pieces, WindowPieces):
             return [float(pieces.tokens(index)) for index in range(len(pieces))]
         return numbers([self._tally(pieces[index]) for index in range(len(pieces))])
-
-
-def _packed_in(batch: object) -> PackedSequence | None:
-    found: list[PackedSequence] = []
-
-    def note(_: str, leaf: Tensor | PackedSequence) -> Tensor | PackedSequence:
-        if isinstance(leaf, PackedSequence):
-            found.append(leaf)
-        return leaf
-
-    map_tensors(batch, note, "batch", (Tensor, PackedSequence))
-    return found[0] if found else None

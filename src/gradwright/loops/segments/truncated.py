@@ -8,7 +8,7 @@ from gradwright.loops.segments.guard import Guard
 from gradwright.loops.segments.pieces import Piece
 from gradwright.loops.segments.run import Run, call
 from gradwright.loops.segments.segment import Segment, segment_of
-from gradwright.loops.segments.state import OneStructure, detached
+from gradwright.loops.segments.state import OneStructure, copied, detached
 from gradwright.loops.segments.ways import Ways
 
 Data = TypeVar("Data")
@@ -30,7 +30,7 @@ class Past(Generic[Data]):
             return state
         state = self._kept[0][1]
         for position, (piece, _) in enumerate(self._kept):
-            self._kept[position] = piece, detached(state)
+            self._kept[position] = piece, copied(detached(state))
             state = call(run, piece.data, ways.enter(state, piece), piece.index).state
         return state
 
@@ -38,9 +38,10 @@ class Past(Generic[Data]):
         """Keep a segment and the state before it; forget what lies too far back."""
         if not self._history:
             return
-        self._kept.append((piece, detached(state)))
-        while sum(piece.length for piece, _ in self._kept) > self._history:
-            self._kept.popleft()
+        self._kept.append((piece, copied(detached(state))))
+        times = sum(piece.length for piece, _ in self._kept)
+        while times - self._kept[0][0].length >= self._history:
+            times -= self._kept.popleft()[0].length
 
     def clear(self) -> None:
         """Begin anew."""
@@ -59,15 +60,16 @@ def truncated_segments(
     """Run the segments one after the other; those without tokens are not handed on."""
     structure = OneStructure()
     for piece in pieces:
+        count, weight = weigh(piece)
+        if guard is not None and weight:
+            guard.check()
         before = past.again(run, ways, state)
+        past.add(piece, before)
         ran = call(run, piece.data, ways.enter(before, piece), piece.index)
         structure.check(ran.state, piece.index)
-        past.add(piece, before)
         state = detached(ran.state)
         ways.leave(state, piece)
-        count, weight = weigh(piece)
         if weight:
             if guard is not None:
-                guard.check()
-                guard.note(list(ran.losses), [])
+                guard.note(ran.present, [])
             yield segment_of(piece, ran, state, count, weight)

@@ -28,7 +28,7 @@ class Arrival:
         """Wait for the next one."""
         self._count, self._first = 0, None
 
-    @unserializable_hook  # a saved tensor has no cut
+    @unserializable_hook  # type: ignore[untyped-decorator]  # a saved tensor has no cut
     def _note(self, gradient: Tensor) -> None:
         self._count += 1
         only = self._count == 1 and gradient.layout is torch.strided and not gradient.is_meta
