@@ -224,3 +224,18 @@ def test_parameters_that_the_window_was_not_given() -> None:
     assert len(said) == 1 and said[0].filename == __file__
     bias.requires_grad_(False)
     window.close()
+
+
+def test_an_accelerator_that_divides_itself() -> None:
+    accelerate = pytest.importorskip("accelerate")
+    accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=4)
+    model = nn.Linear(2, 1)
+    with pytest.raises(WindowError, match="gradient_accumulation_steps=4, which divides"):
+        Window(model).backward(
+            model(torch.ones(3, 2)).sum(), count=3, backward=accelerator.backward
+        )
+    assert model.weight.grad is None
+
+
+def test_an_empty_window_is_a_window() -> None:
+    assert Window(nn.Linear(2, 1))

@@ -25,6 +25,7 @@ ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {
     "step": ({"step": "batch"}, "`step` is 'batch': it must be 'segment' or 'window'"),
     "average": ({"average": "rows"}, "`average` is 'rows': it must be 'tokens' or 'segments'"),
     "no average": ({"average": None}, "`average` is None"),
+    "average of one segment": ({"average": "segments"}, 'say step="window", or leave it out'),
     "reduction": ({"reduction": "none"}, "`reduction` is 'none': it must be 'mean' or 'sum'"),
 }
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from torch import Tensor
@@ -114,6 +115,13 @@ def test_what_has_no_time_goes_whole_into_every_segment() -> None:
 
     assert len(found) == 3
     assert all(part["speaker"] is vector for part in found)
+
+
+@pytest.mark.parametrize(
+    "length", [numpy.int64(3), lambda: numpy.int32(3)], ids=["number", "drawn"]
+)
+def test_lengths_may_come_from_numpy(length: Any) -> None:
+    assert [part.shape[1] for part in segments_of(times(2, 7, dim=1), length)] == [3, 3, 1]
 
 
 def test_lengths_may_be_asked_for_one_by_one() -> None:

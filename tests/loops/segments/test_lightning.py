@@ -1,6 +1,7 @@
 """Segments inside a Lightning Trainer, in manual optimization: the same as the loop by hand."""
 
 import copy
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,3 +106,16 @@ def test_a_copied_module_trains_itself() -> None:
 
     assert all(parameter.grad is not None for parameter in copied.net.parameters())
     assert all(parameter.grad is None for parameter in module.net.parameters())
+
+
+@pytest.mark.parametrize("how", MODES, ids=str)
+def test_segments_can_be_sent_to_another_process(how: dict) -> None:
+    bptt = pickle.loads(pickle.dumps(gw.tbptt(net(), 20, **how)))
+
+    assert [segment.length for segment in with_backward(bptt(batch(50)))].count(20) == 2
+
+
+def with_backward(segments: Any) -> Iterator[Any]:
+    for segment in segments:
+        segment.loss.backward()
+        yield segment

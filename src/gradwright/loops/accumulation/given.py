@@ -75,6 +75,24 @@ def read_counts(
     return {name: read_count(counts[name], f"the count of {name!r}") for name in present}
 
 
+def check_runner(run: object) -> None:
+    """Refuse a backward that divides the loss itself.
+
+    Raises:
+        WindowError: it is that of an Accelerator which accumulates.
+    """
+    owner = getattr(run, "__self__", None)
+    if not type(owner).__module__.startswith("accelerate."):
+        return
+    steps = getattr(owner, "gradient_accumulation_steps", 1)
+    if steps != 1:
+        raise WindowError(
+            f"`backward` is that of an Accelerator with gradient_accumulation_steps={steps}, which "
+            f"divides each loss by {steps}: the window divides by the count. Make the Accelerator "
+            "without it, and keep its accumulate() out of the loop."
+        )
+
+
 def check_weighing(how: Weighing) -> Weighing:
     """Refuse a weighting that a window cannot run, and options that do not suit it.
 

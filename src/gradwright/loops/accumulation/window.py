@@ -11,6 +11,7 @@ from gradwright.engine.plan.shared import Grouped, Shared
 from gradwright.engine.weights.heads import Heads
 from gradwright.loops.accumulation.counts import Count, larger, read_count
 from gradwright.loops.accumulation.given import (
+    check_runner,
     check_weighing,
     read_counts,
     read_loss,
@@ -85,8 +86,12 @@ class Window:
         self._last_total = 0.0
 
     def __len__(self) -> int:
-        """How many micro-batches have been added; an empty window is False."""
+        """How many micro-batches have been added."""
         return self._n
+
+    def __bool__(self) -> bool:
+        """Always true: `self.window or Window(...)` does not make a new one of an empty one."""
+        return True
 
     def backward(
         self,
@@ -103,7 +108,8 @@ class Window:
             count: How many terms the sum has: tokens, rows. A number or a tensor with one entry,
                 which stays on its device until `close`. 0 is fine. For several losses by name.
             backward: What runs the backward of one loss, if not `Tensor.backward`: Lightning's
-                `manual_backward`, `accelerator.backward`. It gets the loss divided.
+                `manual_backward`, `accelerator.backward`. It gets the loss divided, and must not
+                divide it again.
 
         Raises:
             WindowError: the loss is no scalar or has no graph; a count is missing, negative or not
@@ -171,6 +177,7 @@ class Window:
     def _backward_of_one(self, loss: Tensor, count: object, run: RunBackward | None) -> None:
         read_loss(loss)
         terms = read_count(count)
+        check_runner(run)
         if self._how.weighting is not None:
             raise WindowError(
                 "the window has a weighting, but got one loss: give its losses by name, "

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from numbers import Integral
 from typing import Literal, get_args
 
 from gradwright.loops.errors import SegmentError
@@ -22,11 +23,16 @@ def next_length(length: Length | None) -> Callable[[], int] | None:
     """
     if length is None or callable(length):
         return length
-    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
+    if not is_whole(length):
         raise SegmentError(
             f"`length` is {length!r}: it must be a whole number of times, 1 or more."
         )
     return partial(int, length)  # a lambda could not be pickled
+
+
+def is_whole(length: object) -> bool:
+    """Whether it is a whole number above 0, Python's or numpy's."""
+    return isinstance(length, Integral) and not isinstance(length, bool) and int(length) > 0
 
 
 def check_words(step: Step | None, average: Average, reduction: Reduction) -> None:

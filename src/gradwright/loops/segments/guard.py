@@ -11,17 +11,23 @@ class Guard:
     """The parameters that a window's loss reaches, as they were before its first backward."""
 
     def __init__(self) -> None:
+        self._walks = 0
         self._leaves: list[Tensor] = []
         self._versions: list[int] = []
         self._before: list[Tensor | None] = []  # what was in `.grad`
 
     def note(self, losses: list[Tensor], apart: list[Tensor]) -> None:
-        """Remember what the first losses reach, the leaves `apart` not counted, as it is now."""
-        if not self._leaves:
-            skipped = {id(leaf) for leaf in apart}
+        """Remember what the losses reach, the leaves `apart` not counted, as it is now.
+
+        Two segments are looked at: in the first one there may be no state to read yet.
+        """
+        if self._walks < 2:
+            self._walks += 1
+            known = {id(leaf) for leaf in (*apart, *self._leaves)}
             roots = [loss.grad_fn for loss in losses if loss.grad_fn is not None]
-            self._leaves = [leaf for leaf in leaves(roots) if id(leaf) not in skipped]
-            self._before = [_copy(leaf.grad) for leaf in self._leaves]
+            new = [leaf for leaf in leaves(roots) if id(leaf) not in known]
+            self._leaves += new
+            self._before += [_copy(leaf.grad) for leaf in new]
         self._versions = [leaf._version for leaf in self._leaves]
 
     def check(self) -> None:

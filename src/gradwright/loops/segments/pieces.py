@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gradwright.loops.errors import SegmentError
+from gradwright.loops.segments.arguments import is_whole
 from gradwright.loops.segments.layout import Dims, Layout, layout_of
 
 Data = TypeVar("Data")
@@ -137,11 +138,11 @@ def _spans(total: int, length: NextLength, borders: Iterable[int]) -> Iterator[t
 
 
 def _checked(length: int) -> int:
-    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
+    if not is_whole(length):
         raise SegmentError(
             f"`length` gave {length!r}: a segment needs a whole number of times, 1 or more."
         )
-    return length
+    return int(length)
 
 
 def _check_reset(reset: object, layout: Layout) -> int | None:

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from gradwright.loops import SegmentError
-from gradwright.loops.segments.measure import measure_lengths
+from gradwright.loops import SegmentError, measure_lengths
 from gradwright.loops.segments.measure.budget import in_words, read_budget
 from tests.loops.segments.measure.recurrences import Linear, inputs
 

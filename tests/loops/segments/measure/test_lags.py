@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gradwright.loops.segments.measure import measure_lengths
+from gradwright.loops import measure_lengths
 from tests.loops.segments.measure.recurrences import Linear, inputs
 from tests.loops.segments.models import batch, net
 

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gradwright.loops import tbptt
-from gradwright.loops.segments.measure import measure_lengths
+from gradwright.loops import measure_lengths, tbptt
 from tests.loops.segments.models import batch, flat_gradient, net
 
 

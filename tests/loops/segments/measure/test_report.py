@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from gradwright.loops.segments.measure import Lags, LengthReport, Tried, measure_lengths
+from gradwright.loops import Lags, LengthReport, Tried, measure_lengths
 from tests.loops.segments.measure.recurrences import Linear, inputs
 
 REPORT = LengthReport(
