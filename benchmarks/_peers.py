@@ -110,11 +110,11 @@ def torchjd_autogram(work: Workload, method: str) -> Step:
 def _libmtl_weighting(method: str) -> Any:
     for name in ("LibMTL", "LibMTL.weighting"):
         if name not in sys.modules:
-            sys.modules[name] = _bare_package(name)
+            sys.modules[name] = bare_package(name)
     return getattr(importlib.import_module(f"LibMTL.weighting.{method}"), method)
 
 
-def _bare_package(name: str) -> ModuleType:
+def bare_package(name: str) -> ModuleType:
     """A package whose modules can be imported while its own `__init__` does not run."""
     folders = [Path(entry, name.replace(".", "/")) for entry in sys.path]
     spec = ModuleSpec(name, None, is_package=True)
