@@ -11,9 +11,9 @@ state, weigh each segment by its times. It pins the whole sequence, as its segme
 "truncated" and "exact" are `gradwright.tbptt` with one step per window.
 
 Read it so: exact segments run forward twice, which is a third more than a plain step where forward
-takes a third of it. It can come out below that, and even below full BPTT, because the graph of one
-segment stays in the cache of the processor. Beside that a segment costs some 0.1 ms more than by
-hand, whatever the model, half of it for the copy of its data.
+takes a third of it. On long sequences it is less, because the graph of one segment stays in the
+processor's cache: truncated segments are then faster than full BPTT. A truncated segment costs 0.1
+to 0.2 ms more than by hand, about half of it to copy its data out of the sequence.
 """
 
 import argparse
