@@ -9,7 +9,7 @@ from transformers import LlamaConfig, cache_utils
 
 from gradwright.loops import NestedError
 from gradwright.loops.nested import map_tensors, outline, tensors_of
-from gradwright.loops.segments.state import detached
+from gradwright.loops.segments.state.between import detached
 
 CONFIG = LlamaConfig(
     hidden_size=8, num_attention_heads=2, num_key_value_heads=2, num_hidden_layers=2

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 from gradwright.loops import NestedError, register
 from gradwright.loops.nested import map_tensors, outline, tensors_of
 from gradwright.loops.nested import registered as registry
-from gradwright.loops.segments.state import as_leaves, detached
+from gradwright.loops.segments.state.between import as_leaves, detached
 
 Pair = namedtuple("Pair", "h c")
 

@@ -7,10 +7,10 @@ from torch import Tensor
 
 from gradwright.loops.accumulation.aside import Aside, divide
 from gradwright.loops.accumulation.counts import Count, Counts, power_of_two
+from gradwright.loops.accumulation.distributed.ranks import Ranks
 from gradwright.loops.accumulation.guard import Guard
 from gradwright.loops.accumulation.mean import WindowMean
 from gradwright.loops.accumulation.parameters import Trained
-from gradwright.loops.accumulation.ranks import Ranks
 from gradwright.loops.errors import WindowError
 
 RunBackward = Callable[[Tensor], object]

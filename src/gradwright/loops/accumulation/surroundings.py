@@ -14,10 +14,14 @@ from gradwright.loops.accumulation.batch_norm import (
     batch_norm_message,
     batch_norms,
 )
-from gradwright.loops.accumulation.deferral import Deferral
+from gradwright.loops.accumulation.distributed.deferral import Deferral
+from gradwright.loops.accumulation.distributed.ranks import Ranks, ranks_of
+from gradwright.loops.accumulation.distributed.wrapped import (
+    sharded_parameters,
+    sharded_parts,
+    wrappers_of,
+)
 from gradwright.loops.accumulation.parameters import Model, Trained, read_model, trained_by
-from gradwright.loops.accumulation.ranks import Ranks, ranks_of
-from gradwright.loops.accumulation.wrapped import sharded_parameters, sharded_parts, wrappers_of
 from gradwright.loops.errors import WindowError
 
 _LEVEL = 4  # of the stack, from here to who called Window.backward

@@ -15,15 +15,21 @@ from torch import Tensor
 from gradwright.graph.walk import leaves
 from gradwright.loops.errors import SegmentError
 from gradwright.loops.nested import tensors_of
-from gradwright.loops.segments.buffers import watch_buffers
 from gradwright.loops.segments.counts import numbers
+from gradwright.loops.segments.data.pieces import Piece, Pieces
 from gradwright.loops.segments.guard import Guard
-from gradwright.loops.segments.inject import Carried, inject
-from gradwright.loops.segments.moment import Moment, moment
-from gradwright.loops.segments.pieces import Piece, Pieces
+from gradwright.loops.segments.rerun.buffers import watch_buffers
+from gradwright.loops.segments.rerun.inject import Carried, inject
+from gradwright.loops.segments.rerun.moment import Moment, moment
 from gradwright.loops.segments.run import Ran, Run, call
 from gradwright.loops.segments.segment import Segment, segment_of
-from gradwright.loops.segments.state import OneStructure, as_leaves, copied, detached, gradients_of
+from gradwright.loops.segments.state.between import (
+    OneStructure,
+    as_leaves,
+    copied,
+    detached,
+    gradients_of,
+)
 from gradwright.loops.segments.ways import Ways
 
 Data = TypeVar("Data")

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 from torch import Tensor
 
 from gradwright.engine import Losses
-from gradwright.loops.segments.pieces import Piece
+from gradwright.loops.segments.data.pieces import Piece
 from gradwright.loops.segments.run import Ran, total
 
 Data = TypeVar("Data")

@@ -23,14 +23,14 @@ from gradwright.loops.segments.counts import (
     one_count,
     weight_of_segment,
 )
+from gradwright.loops.segments.data.layout import Dims
+from gradwright.loops.segments.data.pieces import Piece, Reset, StreamPieces, WindowPieces
 from gradwright.loops.segments.exact import exact_segments
 from gradwright.loops.segments.guard import Guard
-from gradwright.loops.segments.layout import Dims
-from gradwright.loops.segments.packed import PackedRows, packed_in
-from gradwright.loops.segments.pieces import Piece, Reset, StreamPieces, WindowPieces
-from gradwright.loops.segments.rows import reset_rows
 from gradwright.loops.segments.run import Run
 from gradwright.loops.segments.segment import Segment
+from gradwright.loops.segments.state.packed import PackedRows, packed_in
+from gradwright.loops.segments.state.rows import reset_rows
 from gradwright.loops.segments.truncated import Past, Weigh, truncated_segments
 from gradwright.loops.segments.ways import Ways
 

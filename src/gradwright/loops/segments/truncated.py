@@ -4,11 +4,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+from gradwright.loops.segments.data.pieces import Piece
 from gradwright.loops.segments.guard import Guard
-from gradwright.loops.segments.pieces import Piece
 from gradwright.loops.segments.run import Run, call
 from gradwright.loops.segments.segment import Segment, segment_of
-from gradwright.loops.segments.state import OneStructure, copied, detached
+from gradwright.loops.segments.state.between import OneStructure, copied, detached
 from gradwright.loops.segments.ways import Ways
 
 Data = TypeVar("Data")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gradwright.loops.segments.pieces import Piece
+from gradwright.loops.segments.data.pieces import Piece
 
 
 class Ways(NamedTuple):

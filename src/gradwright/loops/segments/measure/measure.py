@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gradwright.loops.errors import SegmentError
 from gradwright.loops.segments.counts import Reduction
-from gradwright.loops.segments.layout import Dims
+from gradwright.loops.segments.data.layout import Dims
 from gradwright.loops.segments.measure.budget import read_budget
 from gradwright.loops.segments.measure.lags import measure_lags
 from gradwright.loops.segments.measure.report import LengthReport

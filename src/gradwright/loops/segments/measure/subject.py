@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gradwright.loops.segments.arguments import Length
 from gradwright.loops.segments.counts import Reduction
-from gradwright.loops.segments.layout import Dims, Layout, layout_of
+from gradwright.loops.segments.data.layout import Dims, Layout, layout_of
 from gradwright.loops.segments.run import Run
 from gradwright.loops.segments.tbptt import tbptt
 

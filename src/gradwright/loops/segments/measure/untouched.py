@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from gradwright.loops.segments.moment import moment
+from gradwright.loops.segments.rerun.moment import moment
 
 
 @contextmanager

@@ -9,15 +9,15 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from gradwright.graph import reachable
 from gradwright.loops.accumulation.batch_norm import batch_norms
-from gradwright.loops.accumulation.compared import Gradients, compared
 from gradwright.loops.accumulation.counts import Count, read_count
+from gradwright.loops.accumulation.distributed.wrapped import is_wrapped
 from gradwright.loops.accumulation.given import read_loss
-from gradwright.loops.accumulation.joined import joined
 from gradwright.loops.accumulation.one_loss import OneLoss
 from gradwright.loops.accumulation.parameters import Trained, trained_by
-from gradwright.loops.accumulation.untouched import untouched
-from gradwright.loops.accumulation.window_report import WindowReport
-from gradwright.loops.accumulation.wrapped import is_wrapped
+from gradwright.loops.accumulation.self_check.compared import Gradients, compared
+from gradwright.loops.accumulation.self_check.joined import joined
+from gradwright.loops.accumulation.self_check.report import WindowReport
+from gradwright.loops.accumulation.self_check.untouched import untouched
 from gradwright.loops.errors import WindowError
 
 Batch = TypeVar("Batch")

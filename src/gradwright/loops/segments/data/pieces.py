@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gradwright.loops.errors import SegmentError
 from gradwright.loops.segments.arguments import is_whole
-from gradwright.loops.segments.layout import Dims, Layout, layout_of
+from gradwright.loops.segments.data.layout import Dims, Layout, layout_of
 
 Data = TypeVar("Data")
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradwright.loops.segments.buffers import Buffer, as_before
+from gradwright.loops.segments.rerun.buffers import Buffer, as_before
 
 _DEVICES = ("cpu", "cuda", "mps", "xpu")
 

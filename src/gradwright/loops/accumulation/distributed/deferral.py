@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 from torch import nn
 
-from gradwright.loops.accumulation.wrapped import sharded_parts
+from gradwright.loops.accumulation.distributed.wrapped import sharded_parts
 
 
 class Deferral:

@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from gradwright.loops.nested import map_tensors, tensors_of
-from gradwright.loops.segments.pieces import Piece
-from gradwright.loops.segments.rows import row_dim
+from gradwright.loops.segments.data.pieces import Piece
+from gradwright.loops.segments.state.rows import row_dim
 
 
 class PackedRows:

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from gradwright.loops.accumulation.wrapped import sharded_parts
+from gradwright.loops.accumulation.distributed.wrapped import sharded_parts
 from gradwright.loops.errors import WindowError
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gradwright.loops.accumulation.compared import Comparison
+from gradwright.loops.accumulation.self_check.compared import Comparison
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Several processes: who averages gradients with whom, and how that waits."""

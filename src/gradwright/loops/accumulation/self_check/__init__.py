@@ -1,0 +1,1 @@
+"""A window as accumulated and in one piece, compared."""

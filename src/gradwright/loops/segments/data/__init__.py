@@ -1,0 +1,1 @@
+"""A batch cut along time: where time lies, how long segments are."""

@@ -1,0 +1,1 @@
+"""The recurrent state: between segments, row by row, of packed sequences."""
