@@ -24,6 +24,7 @@ LAYERS = {
     "engine": Layer({"diagnostic", "graph"}, {"torch"}),
     "loops": Layer({"diagnostic", "graph", "engine"}, {"torch", "matplotlib"}),
     "weighting": Layer({"diagnostic", "graph", "engine"}, {"torch"}),
+    "monitor": Layer({"diagnostic", "graph", "engine"}, {"torch", "matplotlib"}),
     "editing": Layer({"diagnostic", "graph", "engine"}, {"torch", "safetensors"}),
     "doctor": Layer({"diagnostic", "graph"}, {"torch", "rich", "jinja2"}),
     "architecture": Layer(set(), {"torch"}),
