@@ -35,7 +35,8 @@ def worker(rank: int, port: int, case: str, how: dict, folder: str) -> None:
     one_step_per_window(wrapped, segments) if how else one_step_per_segment(wrapped, segments)
     results = {"gradient": flat_gradient(model), "weights": weights(model)}
     torch.save(results, Path(folder) / f"{rank}.pt")
-    dist.destroy_process_group()
+    dist.barrier()
+    os._exit(0)  # gloo's destructor may wait for threads that wait for the GIL (torch 2.13)
 
 
 def on_rank(rank: int, case: str) -> Any:
