@@ -98,6 +98,18 @@ def test_changes_would_be_seen() -> None:
     assert sorted(seen) == sorted(careless)
 
 
+def test_packages_are_found_by_their_names() -> None:
+    names = "gw.loops.measure_lengths, gw.weighting.PCGrad, gw.architecture.MMoE, gw.engine.Sketch"
+    shown = f"print(json.dumps([found.__name__ for found in ({names})]))"
+
+    assert _run(f"import json, gradwright as gw; {shown}") == [
+        "measure_lengths",
+        "PCGrad",
+        "MMoE",
+        "Sketch",
+    ]
+
+
 def _run(program: str) -> list[str]:
     """What `program` prints as JSON, in a fresh interpreter."""
     result = subprocess.run(

@@ -21,10 +21,13 @@ _HOMES = {
     "cut": "gradwright.loops",
     "watch": "gradwright.doctor.watch",
 }
+_PACKAGES = ("architecture", "engine", "loops", "weighting")
 
 
 def __getattr__(name: str) -> object:
-    """The public functions, loaded at first use: the command line starts without torch."""
+    """What is public, loaded at first use: the command line starts without torch."""
+    if name in _PACKAGES:
+        return import_module(f"gradwright.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = getattr(import_module(_HOMES[name]), name)
