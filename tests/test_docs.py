@@ -13,12 +13,15 @@ from tests.markdown import Block, after, before, blocks, run, run_block
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = ROOT / "docs" / "many-losses.md"
-PAGES = [ROOT / "README.md", GUIDE, ROOT / "docs" / "loops.md", ROOT / "docs" / "methods.md"]
+RUN = [ROOT / "README.md", GUIDE, ROOT / "docs" / "loops.md", ROOT / "docs" / "multi-task.md"]
+PAGES = [*RUN, ROOT / "docs" / "methods.md"]
 TASKS = ("price", "rooms", "age")
 _LINES = re.DOTALL | re.MULTILINE
 
 
-@pytest.mark.parametrize("page", PAGES[:3], ids=lambda page: page.name)
+@pytest.mark.filterwarnings("ignore:The '.*_dataloader' does not have many workers")
+@pytest.mark.filterwarnings("ignore:`isinstance.treespec, LeafSpec.` is deprecated")
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_the_programs_run(page: Path) -> None:
     assert any(block.language == "python" for block in blocks(page))
 
