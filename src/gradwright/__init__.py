@@ -21,7 +21,7 @@ _HOMES = {
     "cut": "gradwright.loops",
     "watch": "gradwright.doctor.watch",
 }
-_PACKAGES = ("architecture", "engine", "loops", "weighting")
+_PACKAGES = ("architecture", "engine", "loops", "monitor", "weighting")
 
 
 def __getattr__(name: str) -> object:
