@@ -30,7 +30,7 @@ class ConflictMonitor:
 
     A recorded step costs one more backward per task, and holds K gradients at a time; the others
     cost nothing. With K tasks a training takes about 1 + 2 K / (3 `every`) of the time it took
-    (measured with `every=20`: 1.11 for 3 tasks, 1.27 for 8).
+    (with `every=20`: 1.12 for 3 tasks, 1.27 for 8; benchmarks/conflict_monitor.py).
     No `.grad` and no random state changes, and the graph is kept for the backward that follows.
     As with any backward, hooks on tensors run, and so does the forward of checkpointed blocks.
 

@@ -78,9 +78,9 @@ def exact_segments(
             del ran
             yield segment
             _check_taken(carried, index)
-            if index and not gradients_of(before):
+            carried = Carried(gradients_of(before) if index else {})
+            if index and not carried.gradients:
                 _check_not_reached(segment.loss, before, index)
-        carried = Carried(gradients_of(before) if index else {})
         after = first.state
 
 

@@ -1,4 +1,4 @@
-"""Rows of a state: those where a new document begins, and those that are still running."""
+"""Rows of a state: where they lie, and a fresh start for those where a new document begins."""
 
 from typing import Any, TypeVar
 
